@@ -18,7 +18,7 @@ use tapeloop_test_support::empty;
 
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, Throughput};
-use empty::{EmptyBackend, Nothing};
+use empty::{EmptyBackend, EmptyKernels};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -60,7 +60,7 @@ fn time(group: &mut Group<'_>, name: &str, at_once: u32, mut batches: impl FnMut
 }
 
 fn replay(group: &mut Group<'_>, backend: &Arc<dyn Backend>, mode: Mode, kernels: usize) {
-    let buckets = Nothing::new(kernels).single(backend.device());
+    let buckets = EmptyKernels::new(kernels).single(backend.device());
     let policy = Policy::new(mode);
     let buffers = buckets.largest().recording.buffers();
     let mut device_slots = backend.open_slots(buffers, 1, Priority::Normal).unwrap();
@@ -74,7 +74,7 @@ fn replay(group: &mut Group<'_>, backend: &Arc<dyn Backend>, mode: Mode, kernels
 }
 
 fn ring(group: &mut Group<'_>, backend: &Arc<dyn Backend>, mode: Mode) {
-    let buckets = Nothing::new(KERNELS).single(backend.device());
+    let buckets = EmptyKernels::new(KERNELS).single(backend.device());
     let mut ring = Ring::new(backend, &buckets, 3, &Policy::new(mode), Wait::Spin).unwrap();
     time(group, &format!("ring/{}", mode.name()), 1, || {
         let slot = ring.acquire().unwrap();
@@ -93,16 +93,17 @@ fn config(mode: Mode, items: u32) -> EngineConfig {
 
 fn pipeline(group: &mut Group<'_>, backend: &Arc<dyn Backend>, name: &str, config: &EngineConfig) {
     let backends = [Arc::clone(backend)];
-    let mut pipeline = Pipeline::new(Nothing::new(KERNELS), &backends, pool(), config).unwrap();
+    let mut pipeline =
+        Pipeline::new(EmptyKernels::new(KERNELS), &backends, pool(), config).unwrap();
     time(group, name, 1, || {
         pipeline.submit(7).unwrap();
         pipeline.wait().unwrap().1.result.unwrap();
     });
 }
 
-fn engine(backend: &Arc<dyn Backend>, config: &EngineConfig) -> Engine<Nothing> {
+fn engine(backend: &Arc<dyn Backend>, config: &EngineConfig) -> Engine<EmptyKernels> {
     let backends = [Arc::clone(backend)];
-    Engine::new(Nothing::new(KERNELS), &backends, pool(), config).unwrap()
+    Engine::new(EmptyKernels::new(KERNELS), &backends, pool(), config).unwrap()
 }
 
 /// Runs a source into a sink through the engine's threads.
@@ -110,7 +111,7 @@ fn run(group: &mut Group<'_>, backend: &Arc<dyn Backend>, name: &str, config: &E
     let mut engine = engine(backend, config);
     let items = config.batch[0];
     let batches = (BATCHES / items).max(64);
-    let mut sink = |completion: Completion<Nothing>| completion.result.map(drop);
+    let mut sink = |completion: Completion<EmptyKernels>| completion.result.map(drop);
     time(group, name, batches, || {
         engine.run(0..batches * items, &mut sink).unwrap();
     });
@@ -124,7 +125,7 @@ fn tickets(group: &mut Group<'_>, backend: &Arc<dyn Backend>, name: &str, config
     time(group, name, BATCHES, || {
         for item in 0..BATCHES * items {
             if open.len() == TICKETS {
-                let oldest: tapeloop::Ticket<Nothing> = open.pop_front().unwrap();
+                let oldest: tapeloop::Ticket<EmptyKernels> = open.pop_front().unwrap();
                 oldest.wait().unwrap().result.unwrap();
             }
             open.push_back(engine.submit(item).unwrap());
@@ -140,7 +141,8 @@ fn tickets(group: &mut Group<'_>, backend: &Arc<dyn Backend>, name: &str, config
 fn pipeline_items(group: &mut Group<'_>, backend: &Arc<dyn Backend>, items: u32) {
     let backends = [Arc::clone(backend)];
     let config = config(Mode::Graph, items);
-    let mut pipeline = Pipeline::new(Nothing::new(KERNELS), &backends, pool(), &config).unwrap();
+    let mut pipeline =
+        Pipeline::new(EmptyKernels::new(KERNELS), &backends, pool(), &config).unwrap();
     let name = format!("pipeline/graph/items, {items} a batch");
     time(group, &name, items, || {
         for item in 0..items {
@@ -289,7 +291,7 @@ fn device(criterion: &mut Criterion) {
 /// ladder.
 fn update(group: &mut Group<'_>, backend: &Arc<dyn Backend>) {
     let mut recorder = Recorder::new(&[4096]);
-    let (x, _) = Nothing::new(12)
+    let (x, _) = EmptyKernels::new(12)
         .record(&mut recorder, backend.device())
         .unwrap();
     let buckets = Arc::new(Buckets::single(recorder.finish().unwrap()));

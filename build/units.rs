@@ -92,7 +92,7 @@ impl Sources {
             .chain([&*file])
             .collect();
         let text: String = parts.iter().map(|part| self.text(part)).collect();
-        let declared = Declarations::of(&text).kernels().map_err(|error| {
+        let declared = Declarations::parse(&text).kernels().map_err(|error| {
             let mut line = error.line;
             let place = parts.iter().find_map(|part| {
                 let lines = self.text(part).lines().count();

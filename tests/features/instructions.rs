@@ -10,7 +10,7 @@ use tapeloop::pipeline::Pipeline;
 use tapeloop::structure::{ReadOptions, Reader};
 use tapeloop::workload::Workload;
 use tapeloop_test_support::counted::{counted, instructions};
-use tapeloop_test_support::empty::{EmptyBackend, Nothing};
+use tapeloop_test_support::empty::{EmptyBackend, EmptyKernels};
 use tapeloop_test_support::repository;
 use tapeloop_test_support::samples::sample;
 
@@ -109,10 +109,12 @@ fn the_host_spends_as_many_instructions_on_a_batch_as_it_did() {
         // The caller's thread is the pool, so that all of the host's work is counted.
         let pool = ThreadPoolBuilder::new().num_threads(1).use_current_thread();
         let pool = Arc::new(pool.build().unwrap());
-        count_batches(&pool, Nothing::new(4), &EngineConfig::new([1]), || vec![7]);
+        count_batches(&pool, EmptyKernels::new(4), &EngineConfig::new([1]), || {
+            vec![7]
+        });
         count_batches(
             &pool,
-            Nothing::new(4),
+            EmptyKernels::new(4),
             &EngineConfig::new([ITEMS as u32]),
             || vec![7; ITEMS],
         );

@@ -5,8 +5,7 @@ use super::values::{Cell, is_null};
 use tapeloop_error::internal::excerpt;
 use tapeloop_error::{Error, Result};
 
-/// Names of the columns that identify a residue: the name in the table of residues, and a
-/// shorter one.
+/// Names of the columns that identify rows: the name in the table of residues, and a shorter one.
 const STRUCTURE: &[&str] = &["structure"];
 const MODEL: &[&str] = &["model"];
 const CHAIN: &[&str] = &["auth_asym_id", "chain"];
@@ -20,16 +19,7 @@ pub(super) const NAME_COLUMNS: &str = "the first line names the columns: structu
 pub(super) const VARIANT: &str = "variant";
 
 /// All names of columns that identify rows.
-const IDENTIFYING: [&str; 8] = [
-    "structure",
-    "model",
-    "auth_asym_id",
-    "chain",
-    "auth_seq_id",
-    "residue",
-    "ins_code",
-    VARIANT,
-];
+const IDENTIFYING: [&[&str]; 6] = [STRUCTURE, MODEL, CHAIN, NUMBER, INS_CODE, &[VARIANT]];
 
 /// The most columns of a table.
 const COLUMNS_MAX: usize = 1_000;
@@ -40,28 +30,28 @@ const NAME_BYTES_MAX: usize = 256;
 /// The most bytes of a text in a cell.
 const TEXT_BYTES_MAX: usize = 1 << 16;
 
-/// What the rows of a table describe, which the columns that identify rows show.
+/// What each row of a table describes. The columns that identify rows decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
     /// Structures.
     Structures,
     /// Residues.
     Residues,
-    /// Mutations of residues, of which a residue may have many.
+    /// Mutations of residues. A residue may have many.
     Variants,
 }
 
 /// The indices of a table's columns.
 #[derive(Debug)]
-pub(super) struct Columns {
+pub(super) struct TableColumns {
     pub(super) level: Level,
-    /// `None` where the file is named for the structure.
+    /// `None` if the file's name is the structure's.
     structure: Option<usize>,
     model: Option<usize>,
     /// The chain and the number; `None` in tables of structures.
     residue: Option<(usize, usize)>,
     ins_code: Option<usize>,
-    /// All others, in the order of the table.
+    /// The other columns, in the order of the table.
     pub(super) others: Vec<usize>,
 }
 
@@ -77,7 +67,7 @@ pub(super) struct RowKey<'a> {
     pub(super) ins_code: u8,
 }
 
-impl Columns {
+impl TableColumns {
     /// Finds the columns by name.
     ///
     /// # Errors
@@ -91,7 +81,7 @@ impl Columns {
             return Err(Error::config(text).fix(NAME_COLUMNS));
         }
         check_case(names)?;
-        let position = |name: &str| names.iter().position(|own| *own == name);
+        let position = |name: &str| names.iter().position(|known| *known == name);
         let find = |known: &[&str]| known.iter().find_map(|name| position(name));
         let require = |known: &[&str]| {
             find(known).ok_or_else(|| {
@@ -101,7 +91,9 @@ impl Columns {
             })
         };
         let structure = find(STRUCTURE);
-        let names_residues = [CHAIN, NUMBER].into_iter().any(|it| find(it).is_some());
+        let names_residues = [CHAIN, NUMBER]
+            .into_iter()
+            .any(|names| find(names).is_some());
         let (level, residue) = match find(&[VARIANT]) {
             None if !names_residues && structure.is_some() => (Level::Structures, None),
             variant => {
@@ -109,10 +101,11 @@ impl Columns {
                 (level, Some((require(CHAIN)?, require(NUMBER)?)))
             }
         };
-        // Whether it has its columns shows first if this is no header.
-        let is_again = |&at: &usize| !names[at].is_empty() && names[..at].contains(&names[at]);
-        if let Some(at) = (1..names.len()).find(is_again) {
-            let text = format!("the table has column {} twice", quoted(names[at]));
+        // Missing columns are reported before repeated names: the line may be no header.
+        let is_again =
+            |&index: &usize| !names[index].is_empty() && names[..index].contains(&names[index]);
+        if let Some(index) = (1..names.len()).find(is_again) {
+            let text = format!("the table has column {} twice", quoted(names[index]));
             return Err(Error::config(text).fix("give each column a name of its own"));
         }
         for known in [CHAIN, NUMBER] {
@@ -124,7 +117,7 @@ impl Columns {
                 return Err(Error::config(text).fix("leave one out, or give it another name"));
             }
         }
-        let mut columns = Columns {
+        let mut columns = TableColumns {
             level,
             structure,
             model: find(MODEL),
@@ -133,7 +126,7 @@ impl Columns {
             others: Vec::new(),
         };
         let keys = columns.keys();
-        let is_other = |at: &usize| !keys.contains(at) && !names[*at].is_empty();
+        let is_other = |index: &usize| !keys.contains(index) && !names[*index].is_empty();
         columns.others = (0..names.len()).filter(is_other).collect();
         if columns.others.is_empty() {
             let error =
@@ -163,7 +156,7 @@ impl Columns {
     /// The cell is no text, or empty.
     pub(super) fn structure<'a>(&self, row: &[Cell<'a>], file_name: &'a str) -> Result<&'a str> {
         let structure = match self.structure {
-            Some(at) => text(row[at], "structure")?,
+            Some(column) => text(row[column], "structure")?,
             None => file_name,
         };
         if structure.is_empty() {
@@ -180,7 +173,7 @@ impl Columns {
     /// # Errors
     /// A cell that does not hold what its column needs.
     pub(super) fn key<'a>(&self, row: &[Cell<'a>]) -> Result<RowKey<'a>> {
-        let model = self.model.map_or(Ok(None), |at| model(row[at]))?;
+        let model = self.model.map_or(Ok(None), |column| model(row[column]))?;
         let Some((chain, number)) = self.residue else {
             let (chain, number, ins_code) = ("", 0, 0);
             return Ok(RowKey {
@@ -191,18 +184,18 @@ impl Columns {
             });
         };
         let (shown, (number, mut ins_code)) = (row[number], residue_number(row[number])?);
-        if let Some(at) = self.ins_code {
-            let code = text(row[at], "insertion code")?;
+        if let Some(column) = self.ins_code {
+            let code = text(row[column], "insertion code")?;
             if !is_null(code) {
-                let own = insertion_code(code)?;
-                if ![0, own].contains(&ins_code) {
+                let stated = insertion_code(code)?;
+                if ![0, stated].contains(&ins_code) {
                     let text = format!(
                         "residue {} and its column of insertion codes differ: insertion code {code}",
                         shown.shown()
                     );
                     return Err(Error::config(text).fix("write the code once: 52 and A, or 52A"));
                 }
-                ins_code = own;
+                ins_code = stated;
             }
         }
         let chain = text(row[chain], "chain")?;
@@ -218,14 +211,14 @@ impl Columns {
 
 /// Whether a column of this name identifies rows.
 pub(super) fn identifies_rows(name: &str) -> bool {
-    IDENTIFYING.contains(&name)
+    IDENTIFYING.iter().any(|names| names.contains(&name))
 }
 
 /// Refuses `Variant` and `Chain`, which would be columns with values and change what a table
 /// describes.
 fn check_case(names: &[&str]) -> Result<()> {
     for name in names.iter().filter(|name| !identifies_rows(name)) {
-        let mut known = IDENTIFYING.iter();
+        let mut known = IDENTIFYING.into_iter().flatten();
         if let Some(known) = known.find(|known| known.eq_ignore_ascii_case(name)) {
             let text = format!("column {name:?} differs from `{known}` in case alone");
             return Err(Error::config(text).fix(format!(
@@ -244,7 +237,7 @@ fn quoted(text: &str) -> String {
 /// Checks the number of columns, of one table or of all.
 ///
 /// # Errors
-/// There are too many.
+/// Fails for more than [`COLUMNS_MAX`] columns.
 pub(super) fn check_count(columns: usize) -> Result<()> {
     if columns <= COLUMNS_MAX {
         return Ok(());
@@ -258,7 +251,7 @@ pub(super) fn check_count(columns: usize) -> Result<()> {
 /// Checks the length of a text in a cell.
 ///
 /// # Errors
-/// It is too long.
+/// Fails for a text of more than [`TEXT_BYTES_MAX`] bytes.
 pub(super) fn check_length(text: &str) -> Result<()> {
     if text.len() <= TEXT_BYTES_MAX {
         return Ok(());
@@ -331,7 +324,7 @@ fn insertion_code(text: &str) -> Result<u8> {
 fn model(cell: Cell<'_>) -> Result<Option<i32>> {
     match cell {
         Cell::Null => Ok(None),
-        // What pandas makes of a missing integer.
+        // pandas writes a missing integer as NaN.
         Cell::Real(number) if number.is_nan() => Ok(None),
         Cell::Integer(_) | Cell::Real(_) | Cell::Flag(_) => whole(cell, "model's number").map(Some),
         Cell::Text(text) if is_null(text) => Ok(None),

@@ -1,15 +1,15 @@
 //! Gives the models of a structure the rows of its name.
 //!
-//! Rows are decoded one at a time, so that memory depends on the structure and its encoded rows and
-//! not on what the rows become. They are decoded twice: in reading, for the channels and the counts,
-//! and in writing, for the columns of the tables.
+//! Rows are decoded one at a time, so that memory depends on the structure and its encoded rows, and
+//! not on the decoded rows. They are decoded twice: when the structure is read, for the channels and the
+//! counts, and when it is written, for the columns of the tables.
 
 use super::columns::{Level, RowKey};
 use super::joined::{Joined, JoinedValues, JoinedVariants, VariantKey};
-use super::loaded::Loaded;
+use super::loaded::LoadedTables;
 use super::matches::Matches;
-use super::row_store::Found;
-use super::rows::{Builder, Row, Runs, visit_rows};
+use super::row_store::StructureAnnotationRows;
+use super::rows::{AnnotationRow, RowRuns, ValuesBuilder, visit_rows};
 use super::values::{Cell, Type};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -25,8 +25,8 @@ const VARIANTS_AT_ONCE: usize = 4096;
 ///
 /// # Errors
 /// The rows cannot be read.
-pub(super) fn attach(all: &Loaded, name: &str, models: &mut [Structure]) -> Result<Matches> {
-    let Found {
+pub(super) fn attach(all: &LoadedTables, name: &str, models: &mut [Structure]) -> Result<Matches> {
+    let StructureAnnotationRows {
         runs,
         in_other_case,
     } = all.store.find(name)?;
@@ -46,12 +46,15 @@ pub(super) fn attach(all: &Loaded, name: &str, models: &mut [Structure]) -> Resu
     let named = NamedChains::find(all, &runs, models)?;
     let residues = models
         .iter()
-        .map(|structure| Residues::of(structure, &named));
-    let residues: Vec<Residues<'_>> = residues.collect();
+        .map(|structure| ResidueIndex::new(structure, &named));
+    let residues: Vec<ResidueIndex<'_>> = residues.collect();
     let count = |structure: &Structure| structure.residues.len();
     let channels = |structure| FirstValues::new(f32::NAN, count(structure) * width);
     let mut channels: Vec<FirstValues<f32>> = models.iter().map(channels).collect();
-    let mut have_value: Vec<Vec<bool>> = models.iter().map(|it| vec![false; count(it)]).collect();
+    let mut have_value: Vec<Vec<bool>> = models
+        .iter()
+        .map(|structure| vec![false; count(structure)])
+        .collect();
     // The values that rows have given: bits of channels and columns.
     let mut given: HashMap<(bool, RowKey<'_>), Vec<u64>> = HashMap::new();
     visit_rows(all, &runs, |row| {
@@ -70,8 +73,8 @@ pub(super) fn attach(all: &Loaded, name: &str, models: &mut [Structure]) -> Resu
                     have_value[model][residue] |= has_value;
                     for (&channel, &value) in row.layout.channels.iter().zip(row.channels) {
                         if !value.is_nan() {
-                            let at = residue * width + channel;
-                            channels[model].offer(at, value, row.key.model);
+                            let index = residue * width + channel;
+                            channels[model].offer(index, value, row.key.model);
                         }
                     }
                 }
@@ -87,7 +90,7 @@ pub(super) fn attach(all: &Loaded, name: &str, models: &mut [Structure]) -> Resu
             let given = given.entry((level == Level::Residues, row.key));
             let bits = width + all.columns.len();
             let given = given.or_insert_with(|| vec![0; bits.div_ceil(64)]);
-            if row.gives_again(all, given) {
+            if row.repeats_value(all, given) {
                 matches.rows_repeated += 1;
                 let first = &mut matches.first_repeated;
                 first.get_or_insert_with(|| describe(all, name, row));
@@ -101,11 +104,11 @@ pub(super) fn attach(all: &Loaded, name: &str, models: &mut [Structure]) -> Resu
     if width > 0 {
         for (structure, values) in models.iter_mut().zip(channels) {
             let values = values.values;
-            let of_channel = |(at, name): (usize, &String)| Channel {
+            let channel_of = |(index, name): (usize, &String)| Channel {
                 name: name.clone(),
-                values: values.iter().skip(at).step_by(width).copied().collect(),
+                values: values.iter().skip(index).step_by(width).copied().collect(),
             };
-            let named = all.channels.iter().enumerate().map(of_channel);
+            let named = all.channels.iter().enumerate().map(channel_of);
             structure.channels = if runs.is_empty() {
                 Vec::new()
             } else {
@@ -120,7 +123,7 @@ pub(super) fn attach(all: &Loaded, name: &str, models: &mut [Structure]) -> Resu
 ///
 /// # Errors
 /// The rows cannot be read.
-pub(super) fn join(all: &Loaded, name: &str, structure: &Structure) -> Result<Joined> {
+pub(super) fn join(all: &LoadedTables, name: &str, structure: &Structure) -> Result<Joined> {
     let (slots, kinds) = slots(all, &[Level::Structures, Level::Residues]);
     let runs = if kinds.iter().all(Vec::is_empty) {
         Vec::new()
@@ -131,7 +134,7 @@ pub(super) fn join(all: &Loaded, name: &str, structure: &Structure) -> Result<Jo
         return Ok(Joined::default());
     }
     let named = NamedChains::find(all, &runs, std::slice::from_ref(structure))?;
-    let residues = Residues::of(structure, &named);
+    let residues = ResidueIndex::new(structure, &named);
     let rows = [1, structure.residues.len()];
     let mut values: Vec<FirstValues<Cell<'_>>> = kinds
         .iter()
@@ -143,11 +146,11 @@ pub(super) fn join(all: &Loaded, name: &str, structure: &Structure) -> Result<Jo
         if row.level() == Level::Variants || !row.is_of(structure) {
             return Ok(());
         }
-        let mut give = |at_row: usize| {
+        let mut give = |row_index: usize| {
             for (&column, &cell) in row.layout.columns.iter().zip(row.cells) {
                 if has_value(cell, all.columns[column].kind) {
-                    let at = slots[column] * rows[table] + at_row;
-                    values[table].offer(at, cell, row.key.model);
+                    let index = slots[column] * rows[table] + row_index;
+                    values[table].offer(index, cell, row.key.model);
                 }
             }
         };
@@ -158,13 +161,13 @@ pub(super) fn join(all: &Loaded, name: &str, structure: &Structure) -> Result<Jo
         Ok(())
     })?;
     let columns = |table: usize| -> Vec<JoinedValues> {
-        let of_column = |(at, kind): (usize, &Type)| {
-            let mut builder = Builder::new(*kind);
-            let own = &values[table].values[at * rows[table]..][..rows[table]];
-            own.iter().for_each(|cell| builder.push(*cell));
+        let column = |(index, kind): (usize, &Type)| {
+            let mut builder = ValuesBuilder::new(*kind);
+            let column_values = &values[table].values[index * rows[table]..][..rows[table]];
+            column_values.iter().for_each(|cell| builder.push(*cell));
             builder.finish()
         };
-        kinds[table].iter().enumerate().map(of_column).collect()
+        kinds[table].iter().enumerate().map(column).collect()
     };
     Ok(Joined {
         structures: columns(0),
@@ -180,7 +183,7 @@ pub(super) fn join(all: &Loaded, name: &str, structure: &Structure) -> Result<Jo
 /// # Errors
 /// The rows cannot be read, or `take` fails.
 pub(super) fn variants(
-    all: &Loaded,
+    all: &LoadedTables,
     name: &str,
     structure: &Structure,
     mut take: impl FnMut(JoinedVariants) -> Result<()>,
@@ -189,8 +192,8 @@ pub(super) fn variants(
     let (slots, kinds) = slots(all, &[Level::Variants]);
     let kinds = &kinds[0];
     let named = NamedChains::find(all, &runs, std::slice::from_ref(structure))?;
-    let residues = Residues::of(structure, &named);
-    let mut chunk = Chunk::new(kinds);
+    let residues = ResidueIndex::new(structure, &named);
+    let mut chunk = VariantChunk::new(kinds);
     let mut cells = vec![Cell::Null; kinds.len()];
     visit_rows(all, &runs, |row| {
         if row.level() != Level::Variants || !row.is_of(structure) {
@@ -205,7 +208,7 @@ pub(super) fn variants(
         let mut add = |residue| {
             chunk.push(row.key, residue, &cells);
             if chunk.residues.len() >= VARIANTS_AT_ONCE {
-                take(std::mem::replace(&mut chunk, Chunk::new(kinds)).finish())
+                take(std::mem::replace(&mut chunk, VariantChunk::new(kinds)).finish())
             } else {
                 Ok(())
             }
@@ -223,7 +226,7 @@ pub(super) fn variants(
 }
 
 /// For each column its index in its level, and the types of the columns of these levels.
-fn slots(all: &Loaded, levels: &[Level]) -> (Vec<usize>, Vec<Vec<Type>>) {
+fn slots(all: &LoadedTables, levels: &[Level]) -> (Vec<usize>, Vec<Vec<Type>>) {
     let mut kinds = vec![Vec::new(); levels.len()];
     let mut slots = Vec::with_capacity(all.columns.len());
     for column in &all.columns {
@@ -246,14 +249,15 @@ fn has_value(cell: Cell<'_>, kind: Type) -> bool {
     }
 }
 
-impl Row<'_, '_> {
-    fn has_values(&self, all: &Loaded) -> bool {
+impl AnnotationRow<'_, '_> {
+    fn has_values(&self, all: &LoadedTables) -> bool {
         let mut cells = self.layout.columns.iter().zip(self.cells);
         cells.any(|(&column, &cell)| has_value(cell, all.columns[column].kind))
     }
 
-    /// Adds the row's values to those that are `given`, and returns whether one is given again.
-    fn gives_again(&self, all: &Loaded, given: &mut [u64]) -> bool {
+    /// Sets the bits of the row's values in `given`. Returns whether a bit was set already: an earlier row has
+    /// given that value.
+    fn repeats_value(&self, all: &LoadedTables, given: &mut [u64]) -> bool {
         let channels = self.layout.channels.iter().zip(self.channels);
         let channels = channels.map(|(&channel, value)| (channel, !value.is_nan()));
         let cells = self.layout.columns.iter().zip(self.cells);
@@ -262,8 +266,8 @@ impl Row<'_, '_> {
             (all.channels.len() + column, has_value)
         });
         let mut is_again = false;
-        for (at, _) in channels.chain(cells).filter(|(_, has_value)| *has_value) {
-            let (word, bit) = (at / 64, 1 << (at % 64));
+        for (index, _) in channels.chain(cells).filter(|(_, has_value)| *has_value) {
+            let (word, bit) = (index / 64, 1 << (index % 64));
             is_again |= given[word] & bit != 0;
             given[word] |= bit;
         }
@@ -271,7 +275,8 @@ impl Row<'_, '_> {
     }
 }
 
-/// The values that count: of rows for one model before those for all, and the first of those.
+/// The values that are used: of each, that of the first row for this model, else of the first row for all
+/// models.
 struct FirstValues<T> {
     values: Vec<T>,
     /// 0 without a value, 1 for one of all models, 2 for one of this model.
@@ -286,27 +291,27 @@ impl<T: Clone> FirstValues<T> {
         }
     }
 
-    /// Adds a value at `at` of a row for this model, or for all models.
-    fn offer(&mut self, at: usize, value: T, model: Option<i32>) {
+    /// Adds the value `index` of a row for `model`, or for all models if it is `None`.
+    fn offer(&mut self, index: usize, value: T, model: Option<i32>) {
         let rank = 1 + u8::from(model.is_some());
-        if rank > self.ranks[at] {
-            self.ranks[at] = rank;
-            self.values[at] = value;
+        if rank > self.ranks[index] {
+            self.ranks[index] = rank;
+            self.values[index] = value;
         }
     }
 }
 
-/// The chains that rows name, of those with several names: the copies in an assembly, and chains that
-/// share their author's id, such as the parts of a chain that is split. Such a chain has the rows of the
-/// first of its names that a row has.
+/// The names that rows use for chains that have several names: copies in an assembly, and chains that share
+/// their author's id, such as the parts of a chain that is split. Such a chain gets the rows of the first of
+/// its names that a row uses.
 #[derive(Default)]
 struct NamedChains {
-    of_residues: HashSet<String>,
-    of_variants: HashSet<String>,
+    by_residue_rows: HashSet<String>,
+    by_variant_rows: HashSet<String>,
 }
 
 impl NamedChains {
-    fn find(all: &Loaded, runs: &Runs<'_>, models: &[Structure]) -> Result<Self> {
+    fn find(all: &LoadedTables, runs: &RowRuns<'_>, models: &[Structure]) -> Result<Self> {
         let mut named = NamedChains::default();
         let chains = models.iter().flat_map(names_of_chains);
         let names: HashSet<&str> = chains.filter(|names| names.len() > 1).flatten().collect();
@@ -314,14 +319,14 @@ impl NamedChains {
             return Ok(named);
         }
         visit_rows(all, runs, |row| {
-            let own = match row.level() {
+            let of_level = match row.level() {
                 Level::Structures => return Ok(()),
-                Level::Residues => &mut named.of_residues,
-                Level::Variants => &mut named.of_variants,
+                Level::Residues => &mut named.by_residue_rows,
+                Level::Variants => &mut named.by_variant_rows,
             };
             let chain = row.key.chain;
-            if names.contains(chain) && !own.contains(chain) {
-                own.insert(chain.to_owned());
+            if names.contains(chain) && !of_level.contains(chain) {
+                of_level.insert(chain.to_owned());
             }
             Ok(())
         })?;
@@ -329,7 +334,7 @@ impl NamedChains {
     }
 }
 
-/// For each chain the names by which rows may mean it, the most specific one first, and the author's id
+/// For each chain the names that rows may use for it, the most specific name first, and the author's id
 /// last unless the chain is a copy.
 fn names_of_chains(structure: &Structure) -> Vec<Vec<&str>> {
     let chains = structure.chains.iter();
@@ -364,27 +369,27 @@ fn names_of_chains(structure: &Structure) -> Vec<Vec<&str>> {
 }
 
 /// Finds the residues of a model that a row names.
-struct Residues<'a> {
-    of_residues: ByName<'a>,
-    of_variants: ByName<'a>,
+struct ResidueIndex<'a> {
+    by_residue_rows: NameIndex<'a>,
+    by_variant_rows: NameIndex<'a>,
 }
 
 /// The first residue of each name, and for each residue the next one of the same name.
-struct ByName<'a> {
+struct NameIndex<'a> {
     first: HashMap<(&'a str, i32, u8), u32>,
     next: Vec<Option<u32>>,
 }
 
-impl<'a> Residues<'a> {
-    fn of(structure: &'a Structure, named: &NamedChains) -> Self {
-        Residues {
-            of_residues: ByName::of(structure, &named.of_residues),
-            of_variants: ByName::of(structure, &named.of_variants),
+impl<'a> ResidueIndex<'a> {
+    fn new(structure: &'a Structure, named: &NamedChains) -> Self {
+        ResidueIndex {
+            by_residue_rows: NameIndex::new(structure, &named.by_residue_rows),
+            by_variant_rows: NameIndex::new(structure, &named.by_variant_rows),
         }
     }
 
     /// The indices of the residues that a row names, in ascending order.
-    fn named_by(&self, row: &Row<'_, '_>) -> impl Iterator<Item = usize> {
+    fn named_by(&self, row: &AnnotationRow<'_, '_>) -> impl Iterator<Item = usize> {
         let RowKey {
             chain,
             number,
@@ -393,47 +398,47 @@ impl<'a> Residues<'a> {
         } = row.key;
         let table = match row.level() {
             Level::Structures => None,
-            Level::Residues => Some(&self.of_residues),
-            Level::Variants => Some(&self.of_variants),
+            Level::Residues => Some(&self.by_residue_rows),
+            Level::Variants => Some(&self.by_variant_rows),
         };
-        let first = table.and_then(|it| it.first.get(&(chain, number, ins_code)).copied());
-        let next = move |at: &u32| table?.next[*at as usize];
-        std::iter::successors(first, next).map(|at| at as usize)
+        let first = table.and_then(|index| index.first.get(&(chain, number, ins_code)).copied());
+        let next = move |residue: &u32| table?.next[*residue as usize];
+        std::iter::successors(first, next).map(|residue| residue as usize)
     }
 }
 
-impl<'a> ByName<'a> {
-    fn of(structure: &'a Structure, named: &HashSet<String>) -> Self {
+impl<'a> NameIndex<'a> {
+    fn new(structure: &'a Structure, named: &HashSet<String>) -> Self {
         let chains = names_of_chains(structure).into_iter().map(|names| {
             let named = names.iter().find(|name| named.contains(**name));
-            // In a chain of one name no row has to be found first.
+            // A chain with one name is not looked up: all of its rows use that name.
             *named.unwrap_or(&names[0])
         });
         let chains: Vec<&str> = chains.collect();
         let mut first = HashMap::with_capacity(structure.residues.len());
         let mut next = vec![None; structure.residues.len()];
-        for (at, residue) in structure.residues.iter().enumerate().rev() {
+        for (index, residue) in structure.residues.iter().enumerate().rev() {
             let ins_code = Some(residue.ins_code).filter(|code| *code != b' ');
             let chain = chains[residue.chain as usize];
             let name = (chain, residue.auth_seq_id, ins_code.unwrap_or(0));
-            next[at] = first.insert(name, at as u32);
+            next[index] = first.insert(name, index as u32);
         }
-        ByName { first, next }
+        NameIndex { first, next }
     }
 }
 
 /// Rows of the table of variants that are being decoded.
-struct Chunk<'a> {
-    columns: Vec<Builder<'a>>,
+struct VariantChunk<'a> {
+    columns: Vec<ValuesBuilder<'a>>,
     residues: Vec<Option<u32>>,
     keys: Vec<VariantKey>,
     chains: HashMap<&'a str, Arc<str>>,
 }
 
-impl<'a> Chunk<'a> {
+impl<'a> VariantChunk<'a> {
     fn new(kinds: &[Type]) -> Self {
-        Chunk {
-            columns: kinds.iter().map(|kind| Builder::new(*kind)).collect(),
+        VariantChunk {
+            columns: kinds.iter().map(|kind| ValuesBuilder::new(*kind)).collect(),
             residues: Vec::new(),
             keys: Vec::new(),
             chains: HashMap::new(),
@@ -455,7 +460,7 @@ impl<'a> Chunk<'a> {
     fn finish(self) -> JoinedVariants {
         let columns = self.columns.into_iter();
         JoinedVariants {
-            columns: columns.map(Builder::finish).collect(),
+            columns: columns.map(ValuesBuilder::finish).collect(),
             residues: self.residues,
             keys: self.keys,
         }
@@ -466,7 +471,7 @@ impl<'a> Chunk<'a> {
 ///
 /// # Errors
 /// The rows cannot be read.
-pub(super) fn describe_rows(all: &Loaded, indices: &[u32]) -> Result<Vec<String>> {
+pub(super) fn describe_rows(all: &LoadedTables, indices: &[u32]) -> Result<Vec<String>> {
     let mut described = Vec::new();
     let runs = all.store.runs_of(indices)?;
     for (run, index) in runs.into_iter().zip(indices) {
@@ -481,7 +486,7 @@ pub(super) fn describe_rows(all: &Loaded, indices: &[u32]) -> Result<Vec<String>
 }
 
 /// `conservation.tsv:57: 1abc, model 2, chain A, residue 52A`.
-fn describe(all: &Loaded, structure: &str, row: &Row<'_, '_>) -> String {
+fn describe(all: &LoadedTables, structure: &str, row: &AnnotationRow<'_, '_>) -> String {
     let file = all.files.get(row.file as usize);
     let file = file.map_or_else(String::new, |file| shown(file));
     let RowKey {

@@ -1,4 +1,4 @@
-//! What the annotations of a model bring to the tables.
+//! The annotations of a model, as columns of the tables.
 
 use std::sync::Arc;
 
@@ -7,18 +7,18 @@ use std::sync::Arc;
 /// has none.
 #[derive(Debug, Default)]
 pub struct Joined {
-    /// With one row.
+    /// Columns of the table of structures, with one row.
     pub structures: Vec<JoinedValues>,
-    /// With a row for each residue.
+    /// Columns of the table of residues, with a row for each residue.
     pub residues: Vec<JoinedValues>,
-    /// With a row for each variant.
+    /// The table of variants, with a row for each variant.
     pub variants: JoinedVariants,
 }
 
 /// Some consecutive rows of the table of variants.
 #[derive(Debug, Default)]
 pub struct JoinedVariants {
-    /// With a row for each of these variants.
+    /// Columns with a row for each of these variants.
     pub columns: Vec<JoinedValues>,
     /// For each row the index of the residue; `None` if the model has no such residue.
     pub residues: Vec<Option<u32>>,

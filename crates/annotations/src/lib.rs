@@ -2,9 +2,9 @@
 //! with the structures.
 //!
 //! `text` and `parquet` turn the rows of a table into cells, `loader` checks them and puts them into
-//! a `row_store`, and `columns` says what they describe. `join` gives each structure its own rows:
-//! the channels that `smooth.channels` names when it has been read, for the kernels, and the columns
-//! that `tables.annotations` chooses when it is written.
+//! a `row_store`, and `columns` decides what each row describes. `join` gives each structure its rows:
+//! when the structure has been read, the channels that `smooth.channels` names, for the kernels; when it
+//! is written, the columns that `tables.annotations` chooses.
 
 mod columns;
 mod join;
@@ -25,23 +25,23 @@ mod values;
 pub use columns::Level;
 pub use joined::{Joined, JoinedValues, JoinedVariants, VariantKey, text_bytes_max};
 pub use loaded::AnnotationColumn;
-use loaded::Loaded;
+use loaded::LoadedTables;
 pub use matches::{Matches, TableMatches, check_matched};
-pub use options::{UnmatchedTables, Wanted};
+pub use options::{UnmatchedTables, WantedColumns};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use tapeloop_error::Result;
 use tapeloop_structure::Structure;
 pub use values::Type;
 
-/// Structures with more bytes of rows than this get them one after the other, so that the encoded
+/// Structures with more bytes of rows than this get their rows one structure at a time, so that the encoded
 /// rows of few structures are in memory at once.
 const TOGETHER_BYTES_MAX: u64 = 4 << 20;
 
 /// The annotations of a run.
 #[derive(Debug)]
 pub struct Annotations {
-    loaded: Loaded,
+    loaded: LoadedTables,
     /// Locked by the thread that gives a structure with many rows its channels.
     large: Mutex<()>,
 }
@@ -57,7 +57,7 @@ impl Annotations {
     pub fn load(
         paths: &[PathBuf],
         channels: Vec<String>,
-        wanted: &Wanted,
+        wanted: &WantedColumns,
         bytes_max: u64,
     ) -> Result<Self> {
         Ok(Annotations {
@@ -79,7 +79,7 @@ impl Annotations {
     /// The first table that has a column of this level.
     pub fn file_with(&self, level: Level, name: &str) -> Option<&Path> {
         let mut columns = self.columns().iter();
-        let column = columns.position(|it| it.level == level && it.name == name)?;
+        let column = columns.position(|column| column.level == level && column.name == name)?;
         let mut layouts = self.loaded.layouts.iter();
         let file = layouts.position(|layout| layout.columns.contains(&column))?;
         self.loaded.files.get(file).map(PathBuf::as_path)
@@ -87,7 +87,9 @@ impl Annotations {
 
     /// Whether a table has variants.
     pub fn have_variants(&self) -> bool {
-        self.columns().iter().any(|it| it.level == Level::Variants)
+        self.columns()
+            .iter()
+            .any(|column| column.level == Level::Variants)
     }
 
     /// Number of rows of all tables.
@@ -130,7 +132,7 @@ impl Annotations {
 
     /// Identifies the annotations in a table's metadata: the columns, and a hash of all rows.
     pub fn provenance(&self) -> String {
-        let Loaded {
+        let LoadedTables {
             channels,
             columns,
             digest,

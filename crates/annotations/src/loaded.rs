@@ -6,9 +6,9 @@ use super::values::Type;
 use std::ops::Range;
 use std::path::PathBuf;
 
-/// The rows of all tables, and what they hold.
+/// The rows of all tables, and the columns that they have.
 #[derive(Debug)]
-pub(super) struct Loaded {
+pub(super) struct LoadedTables {
     /// Names of the columns that go to the kernels.
     pub(super) channels: Vec<String>,
     /// The columns that go to the tables.
@@ -17,13 +17,13 @@ pub(super) struct Loaded {
     /// The files and folders that `annotations` names, each with the indices of its rows.
     pub(super) tables: Vec<(PathBuf, Range<u32>)>,
     /// The layout of the rows of each file.
-    pub(super) layouts: Vec<Layout>,
+    pub(super) layouts: Vec<RowLayout>,
     pub(super) store: RowStore,
     /// A hash of all rows, in the order of the tables.
     pub(super) digest: u64,
 }
 
-impl Loaded {
+impl LoadedTables {
     /// Number of rows.
     pub(super) fn rows(&self) -> u32 {
         self.tables.last().map_or(0, |(_, rows)| rows.end)
@@ -38,17 +38,17 @@ impl Loaded {
 /// A column that goes to a table.
 #[derive(Clone, Debug)]
 pub struct AnnotationColumn {
-    /// What its rows describe.
+    /// What each row of its table describes.
     pub level: Level,
-    /// Its name.
+    /// The name.
     pub name: String,
     /// The type of its values.
     pub kind: Type,
 }
 
-/// What the rows of a file hold.
+/// The values that each row of a file has.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Layout {
+pub(super) struct RowLayout {
     pub(super) level: Level,
     /// The channels in a row, by index.
     pub(super) channels: Vec<usize>,

@@ -2,13 +2,13 @@
 //! rows into a store.
 
 use super::columns::{
-    Columns, Level, VARIANT, channel_value, check_count, check_length, identifies_rows,
+    Level, TableColumns, VARIANT, channel_value, check_count, check_length, identifies_rows,
 };
-use super::loaded::{AnnotationColumn, Layout, Loaded};
+use super::loaded::{AnnotationColumn, LoadedTables, RowLayout};
 use super::row_store::{StoreLimits, StoreWriter, put_integer, put_signed, put_text};
 use super::values::{Cell, Type, TypeFinder};
 use super::{parquet, text};
-use crate::options::Wanted;
+use crate::options::WantedColumns;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -22,24 +22,24 @@ use tapeloop_inputs::structure_name;
 /// Annotations that are being read.
 pub(super) struct Loader<'a> {
     channels: Vec<String>,
-    wanted: &'a Wanted,
+    wanted: &'a WantedColumns,
     /// The columns so far, each with its type.
     columns: Vec<(Level, String, TypeFinder)>,
     files: Vec<PathBuf>,
-    /// The same without links.
+    /// The files with all links resolved.
     read: HashSet<PathBuf>,
-    layouts: Vec<Layout>,
+    layouts: Vec<RowLayout>,
     store: StoreWriter,
     rows: u32,
-    digest: Digest,
+    digest: FnvDigest,
     /// Names of all columns of all tables, with their level.
     names: Vec<(Level, String)>,
 }
 
 /// A table that is being read.
-pub(super) struct Table {
-    keys: Columns,
-    layout: Layout,
+pub(super) struct OpenTable {
+    keys: TableColumns,
+    layout: RowLayout,
     /// The columns of the channels and of the tables, as indices of a row's cells, in the order of
     /// the layout.
     channel_cells: Vec<usize>,
@@ -56,9 +56,9 @@ pub(super) struct Table {
 pub(super) fn load(
     paths: &[PathBuf],
     channels: Vec<String>,
-    wanted: &Wanted,
+    wanted: &WantedColumns,
     bytes_max: u64,
-) -> Result<Loaded> {
+) -> Result<LoadedTables> {
     let start = Instant::now();
     let mut loader = Loader {
         channels,
@@ -69,7 +69,7 @@ pub(super) fn load(
         layouts: Vec::new(),
         store: StoreWriter::new(StoreLimits::new(bytes_max)),
         rows: 0,
-        digest: Digest::default(),
+        digest: FnvDigest::default(),
         names: Vec::new(),
     };
     let mut tables = Vec::new();
@@ -98,19 +98,24 @@ pub(super) fn load(
         ..
     } = loader;
     let columns = columns.into_iter().map(|(level, name, finder)| {
-        let kind = finder.found().within(|| format!("column {name:?}"))?;
+        let kind = finder.column_type().within(|| format!("column {name:?}"))?;
         Ok(AnnotationColumn { level, name, kind })
     });
     let columns = columns.collect::<Result<Vec<_>>>().within(place)?;
     // A table without rows may change the type of a column.
-    digest.add(&columns.iter().map(|it| it.kind as u8).collect::<Vec<_>>());
+    digest.add(
+        &columns
+            .iter()
+            .map(|column| column.kind as u8)
+            .collect::<Vec<_>>(),
+    );
     let store = store.finish().within(place)?;
     tracing::info!(
         rows,
         seconds = start.elapsed().as_secs_f32(),
         "read annotations"
     );
-    Ok(Loaded {
+    Ok(LoadedTables {
         channels,
         columns,
         files,
@@ -121,7 +126,7 @@ pub(super) fn load(
     })
 }
 
-impl Table {
+impl OpenTable {
     /// The indices of the cells that are read, in ascending order.
     pub(super) fn cells(&self) -> Vec<usize> {
         let mut cells = self.keys.keys();
@@ -136,8 +141,8 @@ impl Loader<'_> {
     /// Refuses a table that was read already: its variants would be there twice.
     fn check_once(&mut self, path: &Path) -> Result<()> {
         // A path that cannot be resolved fails when it is opened.
-        let own = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        if self.read.insert(own) {
+        let resolved = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        if self.read.insert(resolved) {
             return Ok(());
         }
         let error = Error::config("`annotations` names this table twice");
@@ -147,22 +152,21 @@ impl Loader<'_> {
     fn read(&mut self, path: &Path) -> Result<()> {
         let source = path.to_string_lossy();
         let file_name = structure_name(&source);
-        match Format::of(path)? {
-            Format::Parquet => {
-                quietly(|| parquet::read(path, file_name, self)).unwrap_or_else(|panic| {
+        match AnnotationFormat::of_path(path)? {
+            AnnotationFormat::Parquet => quietly(|| parquet::read(path, file_name, self))
+                .unwrap_or_else(|panic| {
                     let text = format!(
                         "the table is damaged; its reader stopped at: {}",
                         excerpt(&panic)
                     );
                     Err(Error::config(text).fix("write the table anew"))
-                })
-            }
-            Format::Text { separator } => text::read(path, separator, file_name, self),
+                }),
+            AnnotationFormat::Text { separator } => text::read(path, separator, file_name, self),
         }
     }
 
-    /// Begins a table with these columns; `types` are those that its format states. Returns `None`
-    /// if none of its columns is read.
+    /// Begins a table with the columns `names`; `types` has the type of each column that states one. Returns
+    /// `None` if none of its columns is read.
     ///
     /// # Errors
     /// The columns do not identify rows, or have another type than in another table.
@@ -170,11 +174,11 @@ impl Loader<'_> {
         &mut self,
         names: &[&str],
         types: &[Option<Type>],
-    ) -> Result<Option<Table>> {
-        let keys = Columns::find(names)?;
+    ) -> Result<Option<OpenTable>> {
+        let keys = TableColumns::find(names)?;
         let level = keys.level;
-        let mut table = Table {
-            layout: Layout {
+        let mut table = OpenTable {
+            layout: RowLayout {
                 level,
                 channels: Vec::new(),
                 columns: Vec::new(),
@@ -184,37 +188,39 @@ impl Loader<'_> {
             bytes: Vec::new(),
             keys,
         };
-        for &at in &table.keys.others {
-            let name = names[at];
-            let own = (level, name.to_owned());
-            if !self.names.contains(&own) {
-                self.names.push(own);
+        for &index in &table.keys.others {
+            let name = names[index];
+            let named = (level, name.to_owned());
+            if !self.names.contains(&named) {
+                self.names.push(named);
                 check_count(self.names.len())?;
             }
             let channel = self.channels.iter().position(|channel| channel == name);
             if let Some(channel) = channel.filter(|_| level == Level::Residues) {
                 table.layout.channels.push(channel);
-                table.channel_cells.push(at);
+                table.channel_cells.push(index);
             }
             let is_variant = level == Level::Variants && name == VARIANT;
             let is_wanted = match self.wanted {
-                Wanted::All => true,
-                Wanted::Named(wanted) => wanted.iter().any(|wanted| wanted == name),
+                WantedColumns::All => true,
+                WantedColumns::Named(wanted) => wanted.iter().any(|wanted| wanted == name),
             };
-            if is_wanted || is_variant && *self.wanted != Wanted::NONE {
-                let is_it = |(of, own, _): &(Level, String, _)| *of == level && own == name;
+            if is_wanted || is_variant && *self.wanted != WantedColumns::NONE {
+                let is_it = |(known_level, known_name, _): &(Level, String, _)| {
+                    *known_level == level && known_name == name
+                };
                 let known = self.columns.iter().position(is_it);
                 let column = known.unwrap_or_else(|| {
                     let finder = TypeFinder::default();
                     self.columns.push((level, name.to_owned(), finder));
                     self.columns.len() - 1
                 });
-                if let Some(stated) = types.get(at).copied().flatten() {
-                    let stated = self.columns[column].2.state(stated);
+                if let Some(stated) = types.get(index).copied().flatten() {
+                    let stated = self.columns[column].2.add_stated(stated);
                     stated.within(|| format!("column {name:?}"))?;
                 }
                 table.layout.columns.push(column);
-                table.column_cells.push(at);
+                table.column_cells.push(index);
             }
         }
         let is_read = !table.layout.channels.is_empty() || !table.layout.columns.is_empty();
@@ -223,14 +229,14 @@ impl Loader<'_> {
         Ok(is_read.then_some(table))
     }
 
-    /// Adds a row of the table that is being read. Without a column of structures `file_name` is its
-    /// structure.
+    /// Adds a row of the table that is being read. If the table has no column of structures, `file_name` is the
+    /// row's structure.
     ///
     /// # Errors
     /// A cell that does not hold what its column needs; a limit is exceeded.
     pub(super) fn add(
         &mut self,
-        table: &mut Table,
+        table: &mut OpenTable,
         cells: &[Cell<'_>],
         file_name: &str,
         line: u64,
@@ -251,18 +257,18 @@ impl Loader<'_> {
             put_signed(bytes, key.number.into());
             bytes.push(key.ins_code);
         }
-        for (&at, &channel) in table.channel_cells.iter().zip(&table.layout.channels) {
-            let value = channel_value(cells[at]);
+        for (&cell, &channel) in table.channel_cells.iter().zip(&table.layout.channels) {
+            let value = channel_value(cells[cell]);
             let value = value.within(|| format!("column {:?}", self.channels[channel]))?;
             bytes.extend(value.to_le_bytes());
         }
-        for (&at, &column) in table.column_cells.iter().zip(&table.layout.columns) {
+        for (&cell, &column) in table.column_cells.iter().zip(&table.layout.columns) {
             let (_, name, finder) = &mut self.columns[column];
-            if let Cell::Text(text) = cells[at] {
+            if let Cell::Text(text) = cells[cell] {
                 check_length(text).within(|| format!("column {name:?}"))?;
                 finder.add(text);
             }
-            put_cell(bytes, cells[at]);
+            put_cell(bytes, cells[cell]);
         }
         self.digest.add(structure.as_bytes());
         self.digest.add(&[0]);
@@ -292,12 +298,12 @@ impl Loader<'_> {
         };
         let is_in = |name: &str, has: &dyn Fn(Level) -> bool| {
             let mut names = self.names.iter();
-            names.any(|(level, own)| own == name && has(*level))
+            names.any(|(level, known)| known == name && has(*level))
         };
-        let of_residues = |level| level == Level::Residues;
+        let is_residues = |level| level == Level::Residues;
         let any = |_| true;
         for name in &self.channels {
-            if !is_in(name, &of_residues) && is_in(name, &any) {
+            if !is_in(name, &is_residues) && is_in(name, &any) {
                 let text = format!(
                     "`smooth.channels`: the table with column {name:?} does not have a row for each residue"
                 );
@@ -305,12 +311,12 @@ impl Loader<'_> {
                     "name columns of a table with structure, chain and residue, and without variant",
                 ));
             }
-            if !is_in(name, &of_residues) {
+            if !is_in(name, &is_residues) {
                 let fix = "name columns of `annotations`, or b_ca and plddt, which files have";
-                return Err(missing("smooth.channels", name, &of_residues, fix));
+                return Err(missing("smooth.channels", name, &is_residues, fix));
             }
         }
-        if let Wanted::Named(wanted) = self.wanted
+        if let WantedColumns::Named(wanted) = self.wanted
             && let Some(name) = wanted.iter().find(|name| !is_in(name, &any))
         {
             let fix = "name columns of `annotations`, or \"*\" for all";
@@ -348,7 +354,7 @@ fn put_cell(to: &mut Vec<u8>, cell: Cell<'_>) {
     }
 }
 
-/// Takes what [`put_cell`] appended.
+/// Removes from the start of `from` a cell that [`put_cell`] has written; `None` if there is none.
 pub(super) fn take_cell<'a>(from: &mut &'a [u8]) -> Option<Cell<'a>> {
     let (&tag, rest) = from.split_first()?;
     *from = rest;
@@ -363,7 +369,7 @@ pub(super) fn take_cell<'a>(from: &mut &'a [u8]) -> Option<Cell<'a>> {
     })
 }
 
-/// Takes a fixed number of bytes.
+/// Removes `N` bytes from the start of `from`; `None` if there are fewer.
 pub(super) fn take_bytes<const N: usize>(from: &mut &[u8]) -> Option<[u8; N]> {
     let (bytes, rest) = from.split_first_chunk()?;
     *from = rest;
@@ -372,19 +378,19 @@ pub(super) fn take_bytes<const N: usize>(from: &mut &[u8]) -> Option<[u8; N]> {
 
 /// The format of a table.
 #[derive(Clone, Copy, Debug)]
-enum Format {
+enum AnnotationFormat {
     Parquet,
     Text { separator: u8 },
 }
 
-impl Format {
-    fn of(path: &Path) -> Result<Self> {
+impl AnnotationFormat {
+    fn of_path(path: &Path) -> Result<Self> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let name = name.strip_suffix(".gz").unwrap_or(&name);
         match name.rsplit_once('.').map(|(_, ending)| ending) {
-            Some("parquet") => Ok(Format::Parquet),
-            Some("tsv") => Ok(Format::Text { separator: b'\t' }),
-            Some("csv") => Ok(Format::Text { separator: b',' }),
+            Some("parquet") => Ok(AnnotationFormat::Parquet),
+            Some("tsv") => Ok(AnnotationFormat::Text { separator: b'\t' }),
+            Some("csv") => Ok(AnnotationFormat::Text { separator: b',' }),
             Some("arrow") => Err(Error::config("annotations are not read from Arrow files")
                 .fix("write the table as Parquet or CSV; for a run set tables.format")),
             _ => Err(Error::config("the file's ending is not that of a table")
@@ -407,7 +413,7 @@ fn files_of(path: &Path) -> Result<Vec<PathBuf>> {
         let is_hidden = file
             .file_name()
             .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
-        if !is_hidden && file.is_file() && Format::of(&file).is_ok() {
+        if !is_hidden && file.is_file() && AnnotationFormat::of_path(&file).is_ok() {
             files.push(file);
         }
     }
@@ -422,23 +428,23 @@ fn files_of(path: &Path) -> Result<Vec<PathBuf>> {
 
 /// FNV-1a, 64 bits.
 #[derive(Clone, Copy, Debug)]
-struct Digest(u64);
+struct FnvDigest(u64);
 
-impl Default for Digest {
+impl Default for FnvDigest {
     fn default() -> Self {
-        Digest(0xcbf2_9ce4_8422_2325)
+        FnvDigest(0xcbf2_9ce4_8422_2325)
     }
 }
 
-impl Digest {
-    /// Adds which columns the bytes of a table's rows are for.
-    fn add_layout(&mut self, layout: &Layout) {
+impl FnvDigest {
+    /// Adds the columns that the bytes of a table's rows belong to.
+    fn add_layout(&mut self, layout: &RowLayout) {
         self.add(&[layout.level as u8]);
         for indices in [&layout.channels, &layout.columns] {
             self.add(&(indices.len() as u64).to_le_bytes());
             indices
                 .iter()
-                .for_each(|&at| self.add(&(at as u64).to_le_bytes()));
+                .for_each(|&index| self.add(&(index as u64).to_le_bytes()));
         }
     }
 

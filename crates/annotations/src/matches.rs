@@ -1,4 +1,4 @@
-//! Which rows have matched, and what the user should know of the others.
+//! Which rows have matched, and what the user is told about the others.
 
 use super::Annotations;
 use super::join::describe_rows;
@@ -20,7 +20,7 @@ pub struct Matches {
     pub residues: u64,
     /// Rows whose structure and model were read.
     pub(super) read: RowSet,
-    /// Those of them that name a residue of the structure, or the structure itself.
+    /// Those of the read rows that name a residue of the structure, or the structure itself.
     pub(super) matched: RowSet,
     /// Rows that give a residue or a structure a value again.
     pub rows_repeated: u64,
@@ -34,7 +34,7 @@ pub struct Matches {
 }
 
 impl Matches {
-    /// Adds those of later inputs.
+    /// Adds the matches of later inputs.
     pub fn add(&mut self, later: Matches) {
         self.residues += later.residues;
         self.read.extend(&later.read);
@@ -65,7 +65,7 @@ impl Matches {
     }
 }
 
-/// What the rows of a table have matched in a run: of a file or a folder that `annotations` names.
+/// What the rows of a table, which is a file or a folder that `annotations` names, have matched in a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct TableMatches {
     #[serde(rename = "path")]

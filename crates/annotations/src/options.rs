@@ -1,26 +1,26 @@
-//! What a run wants of its annotations.
+//! The options of a run about its annotations.
 
 /// The columns of annotations that the tables get.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wanted {
-    /// All of them.
+pub enum WantedColumns {
+    /// All columns.
     All,
-    /// Those with these names.
+    /// The columns with these names.
     Named(Vec<String>),
 }
 
-impl Wanted {
+impl WantedColumns {
     /// No columns: the tables stay as they are.
-    pub const NONE: Wanted = Wanted::Named(Vec::new());
+    pub const NONE: WantedColumns = WantedColumns::Named(Vec::new());
 }
 
-/// What follows if no row of a table of annotations matches.
+/// What happens if no row of a table of annotations matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnmatchedTables {
     /// An error, as the table is probably of other structures.
     Error,
     /// A warning: the rows may be of structures in other shards.
     Warn,
-    /// Nothing.
+    /// Neither an error nor a warning.
     Allow,
 }

@@ -16,12 +16,12 @@ use std::fs::File;
 use std::path::Path;
 use tapeloop_error::{Context, Error, Result};
 
-/// How a column's values become cells.
+/// How the values of a column are converted to cells.
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+enum ParquetColumnKind {
     Plain(Type),
-    /// Dates and times, as texts. The unit is that of integers, which the reader of rows makes of
-    /// times in nanoseconds.
+    /// Dates and times, which become texts. The unit applies to integers: the reader of rows returns times in
+    /// nanoseconds as integers.
     Time(TimeUnit),
     /// Values that no column of a table can hold.
     Other,
@@ -46,7 +46,7 @@ pub(super) fn read(path: &Path, file_name: &str, all: &mut Loader<'_>) -> Result
     let metadata = reader.metadata().file_metadata();
     let schema = metadata.schema();
     let arrow = parquet_to_arrow_schema(metadata.schema_descr(), None).map_err(unreadable)?;
-    let kinds: Vec<Kind> = arrow.fields().iter().map(|field| kind_of(field)).collect();
+    let kinds: Vec<ParquetColumnKind> = arrow.fields().iter().map(|field| kind_of(field)).collect();
     let names: Vec<&str> = schema
         .get_fields()
         .iter()
@@ -58,8 +58,11 @@ pub(super) fn read(path: &Path, file_name: &str, all: &mut Loader<'_>) -> Result
     };
     // Only the columns that are needed are unpacked.
     let needed = table.cells();
-    if let Some(&at) = needed.iter().find(|&&at| matches!(kinds[at], Kind::Other)) {
-        let (name, kind) = (names[at], arrow.field(at).data_type());
+    if let Some(&column) = needed
+        .iter()
+        .find(|&&column| matches!(kinds[column], ParquetColumnKind::Other))
+    {
+        let (name, kind) = (names[column], arrow.field(column).data_type());
         let error = Error::config(format!("column {name:?} holds values of type {kind}"));
         return Err(error.fix(
             "write it as numbers, text or true and false, or leave it out of tables.annotations",
@@ -70,7 +73,7 @@ pub(super) fn read(path: &Path, file_name: &str, all: &mut Loader<'_>) -> Result
         let name = chunk.column_path().parts().first();
         let is_needed = needed
             .iter()
-            .any(|&at| name.is_some_and(|name| name == names[at]));
+            .any(|&column| name.is_some_and(|name| name == names[column]));
         // Negative sizes are an error of the reader.
         let is_range = chunk.compressed_size() >= 0 && chunk.data_page_offset() >= 0;
         if is_needed && is_range {
@@ -78,7 +81,9 @@ pub(super) fn read(path: &Path, file_name: &str, all: &mut Loader<'_>) -> Result
             check_pages(&pages, start..start.saturating_add(bytes)).map_err(unread)?;
         }
     }
-    let fields = needed.iter().map(|&at| schema.get_fields()[at].clone());
+    let fields = needed
+        .iter()
+        .map(|&column| schema.get_fields()[column].clone());
     let projection = ParquetType::group_type_builder(schema.name()).with_fields(fields.collect());
     let projection = projection.build().map_err(unreadable)?;
     let rows = reader.get_row_iter(Some(projection)).map_err(unreadable)?;
@@ -87,8 +92,8 @@ pub(super) fn read(path: &Path, file_name: &str, all: &mut Loader<'_>) -> Result
         let place = || format!("row {number}");
         let row = row.map_err(unreadable).within(place)?;
         let values = row.get_column_iter().zip(&needed).zip(&mut times);
-        for (((name, field), &at), time) in values {
-            if let Kind::Time(unit) = kinds[at]
+        for (((name, field), &column), time) in values {
+            if let ParquetColumnKind::Time(unit) = kinds[column]
                 && *field != Field::Null
             {
                 *time = time_of(field, unit).ok_or_else(|| {
@@ -101,13 +106,13 @@ pub(super) fn read(path: &Path, file_name: &str, all: &mut Loader<'_>) -> Result
         }
         let mut cells = vec![Cell::Null; names.len()];
         let values = row.get_column_iter().zip(&needed).zip(&times);
-        for (((name, field), &at), time) in values {
-            let cell = match (field, kinds[at]) {
+        for (((name, field), &column), time) in values {
+            let cell = match (field, kinds[column]) {
                 (Field::Null, _) => Cell::Null,
-                (_, Kind::Time(_)) => Cell::Text(time),
+                (_, ParquetColumnKind::Time(_)) => Cell::Text(time),
                 (field, _) => cell(name, field).within(place)?,
             };
-            cells[at] = cell;
+            cells[column] = cell;
         }
         all.add(&mut table, &cells, file_name, number)
             .within(place)?;
@@ -115,29 +120,33 @@ pub(super) fn read(path: &Path, file_name: &str, all: &mut Loader<'_>) -> Result
     Ok(())
 }
 
-impl Kind {
+impl ParquetColumnKind {
     fn stated(self) -> Option<Type> {
         match self {
-            Kind::Plain(plain) => Some(plain),
-            Kind::Time(_) => Some(Type::Text),
-            Kind::Other => None,
+            ParquetColumnKind::Plain(plain) => Some(plain),
+            ParquetColumnKind::Time(_) => Some(Type::Text),
+            ParquetColumnKind::Other => None,
         }
     }
 }
 
-fn kind_of(field: &ArrowField) -> Kind {
+fn kind_of(field: &ArrowField) -> ParquetColumnKind {
     match field.data_type() {
-        DataType::Boolean => Kind::Plain(Type::Flag),
+        DataType::Boolean => ParquetColumnKind::Plain(Type::Flag),
         DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::UInt8 | DataType::UInt16 => {
-            Kind::Plain(Type::Integer)
+            ParquetColumnKind::Plain(Type::Integer)
         }
-        DataType::Int64 | DataType::UInt32 | DataType::UInt64 => Kind::Plain(Type::Long),
-        DataType::Float16 | DataType::Float32 => Kind::Plain(Type::Real),
-        DataType::Float64 => Kind::Plain(Type::Double),
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Kind::Plain(Type::Text),
-        DataType::Timestamp(unit, _) => Kind::Time(*unit),
-        DataType::Date32 => Kind::Time(TimeUnit::Second),
-        _ => Kind::Other,
+        DataType::Int64 | DataType::UInt32 | DataType::UInt64 => {
+            ParquetColumnKind::Plain(Type::Long)
+        }
+        DataType::Float16 | DataType::Float32 => ParquetColumnKind::Plain(Type::Real),
+        DataType::Float64 => ParquetColumnKind::Plain(Type::Double),
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
+            ParquetColumnKind::Plain(Type::Text)
+        }
+        DataType::Timestamp(unit, _) => ParquetColumnKind::Time(*unit),
+        DataType::Date32 => ParquetColumnKind::Time(TimeUnit::Second),
+        _ => ParquetColumnKind::Other,
     }
 }
 

@@ -34,7 +34,7 @@ pub(super) fn check_footer(file: &mut (impl Read + Seek)) -> io::Result<()> {
     let start =
         start.ok_or_else(|| damaged("the footer of the Parquet file is longer than the file"))?;
     file.seek(SeekFrom::Start(start))?;
-    let mut compact = Compact(BufReader::new(file).take(length));
+    let mut compact = CompactReader(BufReader::new(file).take(length));
     compact.read_struct(0, |_, _| {})
 }
 
@@ -45,11 +45,11 @@ pub(super) fn check_footer(file: &mut (impl Read + Seek)) -> io::Result<()> {
 pub(super) fn check_pages(file: impl Read + Seek, pages: Range<u64>) -> io::Result<()> {
     let mut file = BufReader::new(file);
     file.seek(SeekFrom::Start(pages.start))?;
-    let mut at = pages.start;
-    while at < pages.end {
+    let mut offset = pages.start;
+    while offset < pages.end {
         let mut size = None;
-        let left = pages.end - at;
-        let mut compact = Compact((&mut file).take(left));
+        let left = pages.end - offset;
+        let mut compact = CompactReader((&mut file).take(left));
         let read = compact.read_struct(0, |field, value| {
             if field == COMPRESSED_PAGE_SIZE {
                 size = Some(value);
@@ -60,13 +60,13 @@ pub(super) fn check_pages(file: impl Read + Seek, pages: Range<u64>) -> io::Resu
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
             read => read?,
         }
-        at = pages.end - compact.0.limit();
+        offset = pages.end - compact.0.limit();
         let size = size.and_then(|size| i32::try_from(size).ok());
         // Nothing is read after a page without a size.
         let Some(size) = size.and_then(|size| u64::try_from(size).ok()) else {
             return Ok(());
         };
-        at = at.saturating_add(size);
+        offset = offset.saturating_add(size);
         file.seek_relative(size as i64)?;
     }
     Ok(())
@@ -76,10 +76,10 @@ fn damaged(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
-/// Reads Thrift's compact protocol, and passes by all values but integers.
-struct Compact<R>(R);
+/// Reads Thrift's compact protocol, and skips all values but integers.
+struct CompactReader<R>(R);
 
-impl<R: Read> Compact<R> {
+impl<R: Read> CompactReader<R> {
     fn byte(&mut self) -> io::Result<u8> {
         let mut byte = [0];
         self.0.read_exact(&mut byte)?;
@@ -139,7 +139,7 @@ impl<R: Read> Compact<R> {
         }
     }
 
-    /// Passes by a value that is an element of a list or a map, or a field that is no flag.
+    /// Skips a value that is an element of a list or a map, or a field that is no flag.
     fn read_value(&mut self, kind: u8, depth: u32) -> io::Result<()> {
         match kind {
             1 | 2 => Err(damaged(

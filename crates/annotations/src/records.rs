@@ -9,30 +9,30 @@ const RECORD_BYTES_MAX: usize = 1 << 20;
 
 /// The records of a table. Fields are trimmed; one in double quotes may hold separators, line
 /// breaks and doubled quotes. Empty lines and lines that start with `#` are skipped.
-pub(super) struct Records<R> {
+pub(super) struct TextRecords<R> {
     reader: R,
     separator: u8,
     /// Lines that were read.
     lines: u64,
     /// The bytes of the record.
     record: Vec<u8>,
-    /// The fields, one behind the other, and the end of each.
+    /// The fields, one after the other, and the end of each.
     text: String,
     ends: Vec<usize>,
 }
 
 /// The fields of a record.
 #[derive(Clone, Copy)]
-pub(super) struct Fields<'a> {
+pub(super) struct RecordFields<'a> {
     text: &'a str,
     ends: &'a [usize],
 }
 
-impl<'a> Fields<'a> {
+impl<'a> RecordFields<'a> {
     pub(super) fn iter(self) -> impl Iterator<Item = &'a str> {
-        (0..self.ends.len()).map(move |at| {
-            let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
-            &self.text[start..self.ends[at]]
+        (0..self.ends.len()).map(move |index| {
+            let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
+            &self.text[start..self.ends[index]]
         })
     }
 
@@ -41,9 +41,9 @@ impl<'a> Fields<'a> {
     }
 }
 
-impl<R: BufRead> Records<R> {
+impl<R: BufRead> TextRecords<R> {
     pub(super) fn new(reader: R, separator: u8) -> Self {
-        Records {
+        TextRecords {
             reader,
             separator,
             lines: 0,
@@ -58,7 +58,7 @@ impl<R: BufRead> Records<R> {
     /// # Errors
     /// The table cannot be read, or the record is too long or not UTF-8; the line comes with the
     /// error.
-    pub(super) fn next(&mut self) -> Result<Option<(u64, Fields<'_>)>> {
+    pub(super) fn next(&mut self) -> Result<Option<(u64, RecordFields<'_>)>> {
         loop {
             self.record.clear();
             let line = self.lines + 1;
@@ -72,7 +72,7 @@ impl<R: BufRead> Records<R> {
             if self.record.starts_with(b"#") || self.record.trim_ascii().is_empty() {
                 continue;
             }
-            let mut quotes = Quotes::default();
+            let mut quotes = QuoteState::default();
             let mut start = 0;
             while quotes.are_open_after(&self.record[start..], self.separator) {
                 start = self.record.len();
@@ -86,7 +86,7 @@ impl<R: BufRead> Records<R> {
             self.split().map_err(at_line)?;
             if !self.text.is_empty() {
                 let (text, ends) = (&*self.text, &*self.ends);
-                return Ok(Some((line, Fields { text, ends })));
+                return Ok(Some((line, RecordFields { text, ends })));
             }
         }
     }
@@ -132,14 +132,14 @@ impl<R: BufRead> Records<R> {
                 None => rest,
             };
             let end = memchr(self.separator, plain.as_bytes());
-            let own = plain[..end.unwrap_or(plain.len())].trim();
+            let field = plain[..end.unwrap_or(plain.len())].trim();
             if quoted.is_none() {
-                if memchr(b'\r', own.as_bytes()).is_some() {
+                if memchr(b'\r', field.as_bytes()).is_some() {
                     let error = Error::config("a field holds a carriage return");
                     return Err(error.fix("end lines with \\n or \\r\\n, or quote the field"));
                 }
-                self.text.push_str(own);
-            } else if !own.is_empty() {
+                self.text.push_str(field);
+            } else if !field.is_empty() {
                 let number = self.ends.len() + 1;
                 let text = format!("in field {number} text follows the quote that closes it");
                 return Err(
@@ -155,22 +155,22 @@ impl<R: BufRead> Records<R> {
     }
 }
 
-/// The pieces of a quoted field, and what follows the quote that closes it.
+/// The pieces of a quoted field, and the text after the quote that closes it.
 fn unquoted(text: &str) -> (impl Iterator<Item = &str>, &str) {
     let bytes = text.as_bytes();
     let mut quotes = memchr_iter(b'"', bytes);
     let mut end = bytes.len();
-    while let Some(at) = quotes.next() {
-        if bytes.get(at + 1) != Some(&b'"') {
-            end = at;
+    while let Some(index) = quotes.next() {
+        if bytes.get(index + 1) != Some(&b'"') {
+            end = index;
             break;
         }
         quotes.next();
     }
-    // Of two quotes the first is in a piece, and the second parts it from the next.
+    // A doubled quote stands for one quote, which is put back before each piece but the first.
     let behind = text.get(end + 1..).unwrap_or_default();
     let pieces = text[..end].split("\"\"").enumerate();
-    let pieces = pieces.flat_map(|(at, piece)| [if at > 0 { "\"" } else { "" }, piece]);
+    let pieces = pieces.flat_map(|(index, piece)| [if index > 0 { "\"" } else { "" }, piece]);
     (pieces, behind)
 }
 
@@ -181,24 +181,24 @@ fn trim(text: &mut String, start: usize) {
     text.replace_range(start..start + blanks, "");
 }
 
-/// Where the end of a line lies in a record.
+/// Whether a quoted field is open at the end of a line.
 #[derive(Default)]
-struct Quotes {
+struct QuoteState {
     is_open: bool,
 }
 
-impl Quotes {
+impl QuoteState {
     /// Whether a quoted field goes on behind this line of the record.
     fn are_open_after(&mut self, line: &[u8], separator: u8) -> bool {
         let mut rest = line;
         loop {
             if self.is_open {
                 // Two quotes stand for one in the field.
-                let Some(at) = memchr(b'"', rest) else {
+                let Some(index) = memchr(b'"', rest) else {
                     return true;
                 };
-                let is_doubled = rest.get(at + 1) == Some(&b'"');
-                rest = &rest[at + 1 + usize::from(is_doubled)..];
+                let is_doubled = rest.get(index + 1) == Some(&b'"');
+                rest = &rest[index + 1 + usize::from(is_doubled)..];
                 self.is_open = is_doubled;
                 continue;
             }
@@ -206,7 +206,7 @@ impl Quotes {
                 .iter()
                 .take_while(|byte| matches!(byte, b' ' | b'\r'))
                 .count();
-            // What stands behind a closing quote begins no field.
+            // Text after a closing quote does not begin a field.
             let begins = rest.len() == line.len() || line[line.len() - rest.len() - 1] == separator;
             if begins && rest.get(blanks) == Some(&b'"') {
                 self.is_open = true;
@@ -214,7 +214,7 @@ impl Quotes {
                 continue;
             }
             match memchr(separator, rest) {
-                Some(at) => rest = &rest[at + 1..],
+                Some(index) => rest = &rest[index + 1..],
                 None => return false,
             }
         }
@@ -226,7 +226,7 @@ mod tests {
     use super::*;
 
     fn all(text: &str, separator: u8) -> Vec<(u64, Vec<String>)> {
-        let mut records = Records::new(text.as_bytes(), separator);
+        let mut records = TextRecords::new(text.as_bytes(), separator);
         let mut all = Vec::new();
         while let Some((line, fields)) = records.next().unwrap() {
             all.push((line, fields.iter().map(str::to_owned).collect()));
@@ -257,7 +257,7 @@ mod tests {
     #[test]
     fn a_record_that_does_not_end_is_refused_at_its_line_in_bounded_memory() {
         let fails = |text: &[u8], expected: &str| {
-            let mut records = Records::new(text, b',');
+            let mut records = TextRecords::new(text, b',');
             let error = loop {
                 match records.next() {
                     Ok(Some(_)) => (),

@@ -52,7 +52,7 @@ pub(super) struct StoreWriter {
     /// Bytes in the file.
     file_bytes: u64,
     hasher: RandomState,
-    runs: Vec<Run>,
+    runs: Vec<RowRun>,
     rows: u32,
     /// The structure of the last run.
     structure: String,
@@ -61,10 +61,10 @@ pub(super) struct StoreWriter {
 /// The rows of all tables.
 #[derive(Debug)]
 pub(super) struct RowStore {
-    place: Place,
+    storage: RowStorage,
     hasher: RandomState,
     /// Sorted by hash, and by offset where that is equal.
-    runs: Vec<Run>,
+    runs: Vec<RowRun>,
 }
 
 /// A run of rows in a [`RowStore`].
@@ -76,7 +76,7 @@ pub(super) struct NamedRun<'a> {
 
 /// The rows of a structure in a [`RowStore`].
 #[derive(Default)]
-pub(super) struct Found<'a> {
+pub(super) struct StructureAnnotationRows<'a> {
     /// Runs in the order of the tables: the bytes of the rows, and the index of the first one among
     /// all rows.
     pub(super) runs: Vec<(Cow<'a, [u8]>, u32)>,
@@ -85,15 +85,15 @@ pub(super) struct Found<'a> {
 }
 
 #[derive(Debug)]
-enum Place {
+enum RowStorage {
     Memory(Vec<u8>),
     File(FileReader),
 }
 
 /// Rows of one structure that follow each other: its name, then the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Run {
-    /// Of the structure's name in lower case.
+struct RowRun {
+    /// The hash of the structure's name in lower case.
     hash: u64,
     offset: u64,
     bytes: u32,
@@ -139,7 +139,7 @@ impl StoreWriter {
                     .fix("sort the tables by structure, or run over parts of the tables"));
             }
             structure.clone_into(&mut self.structure);
-            self.runs.push(Run {
+            self.runs.push(RowRun {
                 hash: hash_of(&self.hasher, structure),
                 offset,
                 bytes: 0,
@@ -203,15 +203,15 @@ impl StoreWriter {
         }
         self.runs.sort_unstable();
         self.runs.shrink_to_fit();
-        let place = match self.file {
-            Some(file) => Place::File(file.into()),
+        let storage = match self.file {
+            Some(file) => RowStorage::File(file.into()),
             None => {
                 self.buffer.shrink_to_fit();
-                Place::Memory(self.buffer)
+                RowStorage::Memory(self.buffer)
             }
         };
         let store = RowStore {
-            place,
+            storage,
             hasher: self.hasher,
             runs: self.runs,
         };
@@ -246,8 +246,8 @@ impl RowStore {
     ///
     /// # Errors
     /// The temporary file cannot be read.
-    pub(super) fn find(&self, structure: &str) -> Result<Found<'_>> {
-        let mut found = Found::default();
+    pub(super) fn find(&self, structure: &str) -> Result<StructureAnnotationRows<'_>> {
+        let mut found = StructureAnnotationRows::default();
         for run in self.runs_like(structure) {
             let (name, rows) = self.named_rows(run)?;
             if name == structure {
@@ -259,13 +259,13 @@ impl RowStore {
         Ok(found)
     }
 
-    /// For each of these rows, which ascend, the run that has it. Looks at every run once.
+    /// For each of `rows`, which are ascending, the run that has it. Visits every run once.
     ///
     /// # Errors
     /// The temporary file cannot be read.
     pub(super) fn runs_of(&self, rows: &[u32]) -> Result<Vec<NamedRun<'_>>> {
         // For each row the last run that starts behind the row before it and not behind this one.
-        let mut last: Vec<Option<&Run>> = vec![None; rows.len()];
+        let mut last: Vec<Option<&RowRun>> = vec![None; rows.len()];
         for run in &self.runs {
             let next = rows.partition_point(|row| *row < run.first_row);
             if let Some(last) = last.get_mut(next)
@@ -296,7 +296,7 @@ impl RowStore {
     }
 
     /// The runs of this structure, and of others with the same hash.
-    fn runs_like(&self, structure: &str) -> &[Run] {
+    fn runs_like(&self, structure: &str) -> &[RowRun] {
         let hash = hash_of(&self.hasher, structure);
         let start = self.runs.partition_point(|run| run.hash < hash);
         let runs = &self.runs[start..];
@@ -304,7 +304,7 @@ impl RowStore {
     }
 
     /// The structure of a run, and the bytes of its rows.
-    fn named_rows(&self, run: &Run) -> Result<(String, Cow<'_, [u8]>)> {
+    fn named_rows(&self, run: &RowRun) -> Result<(String, Cow<'_, [u8]>)> {
         let mut bytes = self.bytes(*run)?;
         let mut rest = &*bytes;
         let name = take_text(&mut rest).unwrap_or_default().to_owned();
@@ -316,11 +316,11 @@ impl RowStore {
         Ok((name, bytes))
     }
 
-    fn bytes(&self, run: Run) -> Result<Cow<'_, [u8]>> {
+    fn bytes(&self, run: RowRun) -> Result<Cow<'_, [u8]>> {
         let length = run.bytes as usize;
-        match &self.place {
-            Place::Memory(rows) => Ok(Cow::Borrowed(&rows[run.offset as usize..][..length])),
-            Place::File(file) => {
+        match &self.storage {
+            RowStorage::Memory(rows) => Ok(Cow::Borrowed(&rows[run.offset as usize..][..length])),
+            RowStorage::File(file) => {
                 let mut bytes = vec![0; length];
                 let read = file.read_exact_at(&mut bytes, run.offset);
                 read.map_err(Error::io)
@@ -357,7 +357,7 @@ pub(super) fn put_text(to: &mut Vec<u8>, text: &str) {
     to.extend_from_slice(text.as_bytes());
 }
 
-/// Takes what [`put_integer`] appended.
+/// Removes from the start of `from` an integer that [`put_integer`] has written; `None` if there is none.
 pub(super) fn take_integer(from: &mut &[u8]) -> Option<u64> {
     let mut value = 0;
     for shift in (0..64).step_by(7) {
@@ -371,13 +371,13 @@ pub(super) fn take_integer(from: &mut &[u8]) -> Option<u64> {
     None
 }
 
-/// Takes what [`put_signed`] appended.
+/// Removes from the start of `from` an integer that [`put_signed`] has written; `None` if there is none.
 pub(super) fn take_signed(from: &mut &[u8]) -> Option<i64> {
     let value = take_integer(from)?;
     Some((value >> 1) as i64 ^ -((value & 1) as i64))
 }
 
-/// Takes what [`put_text`] appended.
+/// Removes from the start of `from` a text that [`put_text`] has written; `None` if there is none.
 pub(super) fn take_text<'a>(from: &mut &'a [u8]) -> Option<&'a str> {
     let length = take_integer(from)? as usize;
     let (text, rest) = from.split_at_checked(length)?;
@@ -430,7 +430,7 @@ mod tests {
             };
             let store = store(&rows, limits).unwrap();
             assert_eq!(
-                matches!(store.place, Place::Memory(_)),
+                matches!(store.storage, RowStorage::Memory(_)),
                 memory_bytes_max > 7
             );
             assert_eq!(rows_of(&store, "a"), ["1", "2", "5"]);

@@ -2,7 +2,7 @@
 
 use super::columns::{Level, RowKey};
 use super::joined::JoinedValues;
-use super::loaded::{Layout, Loaded};
+use super::loaded::{LoadedTables, RowLayout};
 use super::loader::{take_bytes, take_cell};
 use super::row_store::{take_integer, take_signed, take_text};
 use super::values::{Cell, Type};
@@ -13,10 +13,10 @@ use tapeloop_structure::Structure;
 
 /// The encoded rows of a structure, in the order of the tables, and the index of each run's first
 /// row among all rows.
-pub(super) type Runs<'a> = [(Cow<'a, [u8]>, u32)];
+pub(super) type RowRuns<'a> = [(Cow<'a, [u8]>, u32)];
 
 /// A row of a table; `'b` is the time until the next row is decoded.
-pub(super) struct Row<'a, 'b> {
+pub(super) struct AnnotationRow<'a, 'b> {
     pub(super) key: RowKey<'a>,
     /// The row's index among the rows of all tables.
     pub(super) index: u32,
@@ -24,21 +24,21 @@ pub(super) struct Row<'a, 'b> {
     pub(super) file: u32,
     /// The line of a text file or the row of a Parquet file, from 1.
     pub(super) line: u64,
-    pub(super) layout: &'b Layout,
+    pub(super) layout: &'b RowLayout,
     /// The values of `layout.channels`, NaN for none.
     pub(super) channels: &'b [f32],
     /// The values of `layout.columns`.
     pub(super) cells: &'b [Cell<'a>],
 }
 
-impl Row<'_, '_> {
+impl AnnotationRow<'_, '_> {
     pub(super) fn level(&self) -> Level {
         self.layout.level
     }
 
     /// Whether the row is for this model.
     pub(super) fn is_of(&self, structure: &Structure) -> bool {
-        self.key.model.is_none_or(|of| of == structure.model)
+        self.key.model.is_none_or(|model| model == structure.model)
     }
 }
 
@@ -47,9 +47,9 @@ impl Row<'_, '_> {
 /// # Errors
 /// The temporary file is damaged, or `visit` fails.
 pub(super) fn visit_rows<'a>(
-    all: &Loaded,
-    runs: &'a Runs<'_>,
-    mut visit: impl FnMut(&Row<'a, '_>) -> Result<()>,
+    all: &LoadedTables,
+    runs: &'a RowRuns<'_>,
+    mut visit: impl FnMut(&AnnotationRow<'a, '_>) -> Result<()>,
 ) -> Result<()> {
     let (mut channels, mut cells) = (Vec::new(), Vec::new());
     for (bytes, first_row) in runs {
@@ -68,12 +68,12 @@ pub(super) fn visit_rows<'a>(
 }
 
 fn decode<'a, 'b>(
-    all: &'b Loaded,
+    all: &'b LoadedTables,
     channels: &'b mut Vec<f32>,
     cells: &'b mut Vec<Cell<'a>>,
     index: u32,
     from: &mut &'a [u8],
-) -> Option<Row<'a, 'b>> {
+) -> Option<AnnotationRow<'a, 'b>> {
     let file = take_integer(from)?;
     let line = take_integer(from)?;
     let layout = all.layouts.get(file as usize)?;
@@ -98,7 +98,7 @@ fn decode<'a, 'b>(
     for _ in &layout.columns {
         cells.push(take_cell(from)?);
     }
-    Some(Row {
+    Some(AnnotationRow {
         key: RowKey {
             model,
             chain,
@@ -115,7 +115,7 @@ fn decode<'a, 'b>(
 }
 
 /// Builds the values of a column.
-pub(super) enum Builder<'a> {
+pub(super) enum ValuesBuilder<'a> {
     Flags(Vec<Option<bool>>),
     Integers(Vec<Option<i64>>),
     Reals(Vec<Option<f64>>),
@@ -126,13 +126,13 @@ pub(super) enum Builder<'a> {
     },
 }
 
-impl<'a> Builder<'a> {
+impl<'a> ValuesBuilder<'a> {
     pub(super) fn new(kind: Type) -> Self {
         match kind {
-            Type::Flag => Builder::Flags(Vec::new()),
-            Type::Integer | Type::Long => Builder::Integers(Vec::new()),
-            Type::Real | Type::Double => Builder::Reals(Vec::new()),
-            Type::Text => Builder::Texts {
+            Type::Flag => ValuesBuilder::Flags(Vec::new()),
+            Type::Integer | Type::Long => ValuesBuilder::Integers(Vec::new()),
+            Type::Real | Type::Double => ValuesBuilder::Reals(Vec::new()),
+            Type::Text => ValuesBuilder::Texts {
                 keys: Vec::new(),
                 texts: Vec::new(),
                 known: HashMap::new(),
@@ -142,10 +142,10 @@ impl<'a> Builder<'a> {
 
     pub(super) fn push(&mut self, cell: Cell<'a>) {
         match self {
-            Builder::Flags(values) => values.push(cell.flag()),
-            Builder::Integers(values) => values.push(cell.integer()),
-            Builder::Reals(values) => values.push(cell.real()),
-            Builder::Texts { keys, texts, known } => keys.push(cell.text().map(|text| {
+            ValuesBuilder::Flags(values) => values.push(cell.flag()),
+            ValuesBuilder::Integers(values) => values.push(cell.integer()),
+            ValuesBuilder::Reals(values) => values.push(cell.real()),
+            ValuesBuilder::Texts { keys, texts, known } => keys.push(cell.text().map(|text| {
                 *known.entry(text).or_insert_with(|| {
                     texts.push(text.into());
                     texts.len() as u32 - 1
@@ -156,10 +156,10 @@ impl<'a> Builder<'a> {
 
     pub(super) fn finish(self) -> JoinedValues {
         match self {
-            Builder::Flags(values) => JoinedValues::Flags(values),
-            Builder::Integers(values) => JoinedValues::Integers(values),
-            Builder::Reals(values) => JoinedValues::Reals(values),
-            Builder::Texts { keys, texts, .. } => JoinedValues::Texts(keys, texts),
+            ValuesBuilder::Flags(values) => JoinedValues::Flags(values),
+            ValuesBuilder::Integers(values) => JoinedValues::Integers(values),
+            ValuesBuilder::Reals(values) => JoinedValues::Reals(values),
+            ValuesBuilder::Texts { keys, texts, .. } => JoinedValues::Texts(keys, texts),
         }
     }
 }

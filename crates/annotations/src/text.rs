@@ -1,8 +1,8 @@
-//! Tables in text: a line a row under a header, with tabs or commas between the fields.
+//! Tables in text: a header line, then a line for each row, with tabs or commas between the fields.
 
 use super::columns::NAME_COLUMNS;
 use super::loader::Loader;
-use super::records::Records;
+use super::records::TextRecords;
 use super::values::Cell;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -24,7 +24,7 @@ pub(super) fn read(
         Error::config(error.to_string())
             .fix("give a readable table in UTF-8, packed with gzip if its name ends in .gz")
     })?;
-    let mut records = Records::new(reader, separator);
+    let mut records = TextRecords::new(reader, separator);
     let empty = || Error::config("the table is empty").fix(NAME_COLUMNS);
     let (line, header) = records.next()?.ok_or_else(empty)?;
     let names: Vec<&str> = header.iter().collect();

@@ -1,5 +1,5 @@
-//! The cells of tables of annotations, and the types of their columns: Parquet states them, and of
-//! text they are inferred from all cells of the column.
+//! The cells of tables of annotations, and the types of their columns: Parquet states the type; in a table in
+//! text it is inferred from all cells of the column.
 
 use std::borrow::Cow;
 use tapeloop_error::{Error, Result};
@@ -34,17 +34,17 @@ pub enum Type {
     Text,
 }
 
-/// What is known of a column's type.
+/// Finds the type of a column.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TypeFinder {
     /// The widest type that files of Parquet state.
     stated: Option<Type>,
-    seen: Seen,
+    inferred: InferredType,
 }
 
-/// What the texts of a column may be.
+/// The type that all texts of a column so far have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Seen {
+enum InferredType {
     #[default]
     Nothing,
     Flags,
@@ -58,7 +58,7 @@ impl TypeFinder {
     ///
     /// # Errors
     /// Other files state a type that no type holds together with this one.
-    pub(super) fn state(&mut self, stated: Type) -> Result<()> {
+    pub(super) fn add_stated(&mut self, stated: Type) -> Result<()> {
         let before = self.stated.unwrap_or(stated);
         self.stated = Some(wider(before, stated).ok_or_else(|| {
             let text = format!(
@@ -74,20 +74,23 @@ impl TypeFinder {
 
     /// Adds a cell of a table in text.
     pub(super) fn add(&mut self, text: &str) {
-        if self.seen == Seen::Texts || is_null(text) {
+        if self.inferred == InferredType::Texts || is_null(text) {
             return;
         }
-        let own = match text {
-            _ if flag_of(text).is_some() => Seen::Flags,
-            _ if integer_of(text).is_some() => Seen::Integers,
-            _ if real_of(text).is_some() => Seen::Numbers,
-            _ => Seen::Texts,
+        let this = match text {
+            _ if flag_of(text).is_some() => InferredType::Flags,
+            _ if integer_of(text).is_some() => InferredType::Integers,
+            _ if real_of(text).is_some() => InferredType::Numbers,
+            _ => InferredType::Texts,
         };
-        self.seen = match (self.seen, own) {
-            (Seen::Nothing, own) => own,
-            (seen, own) if seen == own => seen,
-            (Seen::Integers | Seen::Numbers, Seen::Integers | Seen::Numbers) => Seen::Numbers,
-            _ => Seen::Texts,
+        self.inferred = match (self.inferred, this) {
+            (InferredType::Nothing, this) => this,
+            (inferred, this) if inferred == this => inferred,
+            (
+                InferredType::Integers | InferredType::Numbers,
+                InferredType::Integers | InferredType::Numbers,
+            ) => InferredType::Numbers,
+            _ => InferredType::Texts,
         };
     }
 
@@ -95,22 +98,22 @@ impl TypeFinder {
     ///
     /// # Errors
     /// Parquet states numbers or flags, and a table in text has others.
-    pub(super) fn found(&self) -> Result<Type> {
-        let seen = match self.seen {
-            Seen::Nothing => return Ok(self.stated.unwrap_or(Type::Text)),
-            Seen::Flags => Type::Flag,
-            Seen::Integers => Type::Long,
-            Seen::Numbers => Type::Double,
-            Seen::Texts => Type::Text,
+    pub(super) fn column_type(&self) -> Result<Type> {
+        let inferred = match self.inferred {
+            InferredType::Nothing => return Ok(self.stated.unwrap_or(Type::Text)),
+            InferredType::Flags => Type::Flag,
+            InferredType::Integers => Type::Long,
+            InferredType::Numbers => Type::Double,
+            InferredType::Texts => Type::Text,
         };
         match self.stated {
-            None => Ok(seen),
+            None => Ok(inferred),
             Some(Type::Text) => Ok(Type::Text),
-            Some(stated) => wider(stated, seen).ok_or_else(|| {
+            Some(stated) => wider(stated, inferred).ok_or_else(|| {
                 let text = format!(
                     "the column holds {} in Parquet, and in text {}",
                     stated.plural(),
-                    seen.plural()
+                    inferred.plural()
                 );
                 Error::config(text)
                     .fix("write the column with one type, or give the columns other names")
@@ -232,7 +235,7 @@ mod tests {
     fn found(texts: &[&str]) -> Type {
         let mut finder = TypeFinder::default();
         texts.iter().for_each(|text| finder.add(text));
-        finder.found().unwrap()
+        finder.column_type().unwrap()
     }
 
     #[test]
@@ -253,21 +256,23 @@ mod tests {
 
     #[test]
     fn stated_types_are_widened_and_texts_are_not_mixed_with_numbers() {
-        let of = |stated: &[Type], texts: &[&str]| {
+        let type_of = |stated: &[Type], texts: &[&str]| {
             let mut finder = TypeFinder::default();
-            stated.iter().try_for_each(|it| finder.state(*it))?;
+            stated
+                .iter()
+                .try_for_each(|stated| finder.add_stated(*stated))?;
             texts.iter().for_each(|text| finder.add(text));
-            finder.found()
+            finder.column_type()
         };
         use Type::*;
-        assert_eq!(of(&[Integer], &[]).unwrap(), Integer);
-        assert_eq!(of(&[Integer, Long], &[]).unwrap(), Long);
-        assert_eq!(of(&[Integer, Real], &[]).unwrap(), Double);
-        assert_eq!(of(&[Real], &["1"]).unwrap(), Double);
-        assert_eq!(of(&[Text], &["1"]).unwrap(), Text);
-        let error = of(&[Text, Long], &[]).unwrap_err().to_string();
+        assert_eq!(type_of(&[Integer], &[]).unwrap(), Integer);
+        assert_eq!(type_of(&[Integer, Long], &[]).unwrap(), Long);
+        assert_eq!(type_of(&[Integer, Real], &[]).unwrap(), Double);
+        assert_eq!(type_of(&[Real], &["1"]).unwrap(), Double);
+        assert_eq!(type_of(&[Text], &["1"]).unwrap(), Text);
+        let error = type_of(&[Text, Long], &[]).unwrap_err().to_string();
         assert!(error.contains("numbers, and in another table"), "{error}");
-        let error = of(&[Long], &["1", "high"]).unwrap_err().to_string();
+        let error = type_of(&[Long], &["1", "high"]).unwrap_err().to_string();
         assert!(error.contains("in Parquet"), "{error}");
     }
 

@@ -50,7 +50,7 @@ pub trait Benchmark: Send + Sync + 'static {
 
 /// `buckets` sizes, smallest first: the largest, its half, its quarter and so on.
 pub fn halves(largest: u32, buckets: usize) -> impl Iterator<Item = u32> {
-    // Halves are spent after so many.
+    // A `u32` can be halved at most this many times.
     let sizes = (0..buckets.min(u32::BITS as usize))
         .rev()
         .map(move |power| (largest >> power).max(1));

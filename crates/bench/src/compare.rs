@@ -15,7 +15,7 @@ use super::diagnosis::is_noisy;
 use super::format;
 use super::merged::{self, MergedPoint, last_run, names};
 use super::record::{Limits, Outcome, PointFacts, Record, Run};
-use super::statistics::{Change, Finding, median};
+use super::statistics::{ChangeFinding, PeriodChange, median};
 use serde::Serialize;
 use tapeloop_engine::error::{Error, Result};
 
@@ -82,7 +82,7 @@ pub struct Compared {
     pub interval: Option<(f64, f64)>,
     /// The smallest difference that counts, as a share.
     pub floor: Option<f64>,
-    /// The ratio divided by the change of other programs, which is the machine's.
+    /// The ratio divided by the change of the other programs, which a change of the machine explains.
     pub ratio_corrected: Option<f64>,
     /// Why the point is refused, or which runs are too noisy to conclude from.
     pub reason: Option<String>,
@@ -95,7 +95,7 @@ pub struct MachineChange {
     pub references: Option<f64>,
     /// The number of those periods.
     pub references_count: usize,
-    /// The change of the limits, as times.
+    /// The median change of the limits, as a ratio of times.
     pub limits: Option<f64>,
 }
 
@@ -127,18 +127,20 @@ pub fn compare(old: &[Record], new: &[Record], machines: Machines) -> Result<Com
     let (old_run, old_records) = last_run(old)?;
     let (new_run, new_records) = last_run(new)?;
     if machines == Machines::Same {
-        same_machine(old_run, new_run)?;
+        check_same_machine(old_run, new_run)?;
     }
     let old_points = merged::merge(&old_records);
     let new_points = merged::merge(&new_records);
-    let named = Names::of(&old_points, &new_points);
+    let names = PointNames::new(&old_points, &new_points);
     let machine = machine_change(old_run, new_run, &old_points, &new_points);
     let mut compared = Vec::new();
     let mut only_new = Vec::new();
     for point in &new_points {
         match find(&old_points, point) {
-            Some(before) => compared.push(one(before, point, named.of_point(point), &machine)),
-            None => only_new.push(named.of_point(point)),
+            Some(before) => {
+                compared.push(compare_point(before, point, names.name(point), &machine))
+            }
+            None => only_new.push(names.name(point)),
         }
     }
     let notes = [
@@ -151,18 +153,18 @@ pub fn compare(old: &[Record], new: &[Record], machines: Machines) -> Result<Com
         return Err(Error::config(message)
             .fix("compare runs of the same sweep, or run one with the other's settings"));
     }
-    let gone = old_points
+    let removed = old_points
         .iter()
         .filter(|point| find(&new_points, point).is_none());
     Ok(Comparison {
-        old: Side::of(old_run),
-        new: Side::of(new_run),
+        old: Side::from_run(old_run),
+        new: Side::from_run(new_run),
         warnings: warnings(old_run, new_run)
             .into_iter()
             .chain(notes.into_iter().flatten())
             .collect(),
         points: compared,
-        only_old: gone.map(|point| named.of_point(point)).collect(),
+        only_old: removed.map(|point| names.name(point)).collect(),
         only_new,
         machine,
     })
@@ -175,13 +177,13 @@ fn find<'a>(points: &'a [MergedPoint], like: &MergedPoint) -> Option<&'a MergedP
 }
 
 /// The names of points, unique within their workload.
-struct Names(Vec<(PointFacts, String)>);
+struct PointNames(Vec<(PointFacts, String)>);
 
-impl Names {
-    fn of(old: &[MergedPoint], new: &[MergedPoint]) -> Self {
+impl PointNames {
+    fn new(old: &[MergedPoint], new: &[MergedPoint]) -> Self {
         let gone = old.iter().filter(|point| find(new, point).is_none());
         let all: Vec<&PointFacts> = new.iter().chain(gone).map(|point| &point.facts).collect();
-        let mut named = Vec::new();
+        let mut point_names = Vec::new();
         let mut workloads: Vec<&str> = Vec::new();
         for facts in &all {
             if workloads.contains(&facts.workload.as_str()) {
@@ -191,24 +193,24 @@ impl Names {
             let group = all.iter().filter(|f| f.workload == facts.workload);
             let group: Vec<&PointFacts> = group.copied().collect();
             let names = names(&group, "");
-            named.extend(group.into_iter().zip(names).map(|(facts, name)| {
+            point_names.extend(group.into_iter().zip(names).map(|(facts, name)| {
                 let name = format!("{} {name}", facts.workload);
                 (facts.clone(), name.trim_end().to_owned())
             }));
         }
-        Names(named)
+        PointNames(point_names)
     }
 
-    fn of_point(&self, point: &MergedPoint) -> String {
-        let named = self
+    fn name(&self, point: &MergedPoint) -> String {
+        let found = self
             .0
             .iter()
             .find(|(facts, _)| merged::same(facts, &point.facts));
-        named.map_or_else(|| merged::title(&point.facts), |(_, name)| name.clone())
+        found.map_or_else(|| merged::title(&point.facts), |(_, name)| name.clone())
     }
 }
 
-fn same_machine(old: &Run, new: &Run) -> Result<()> {
+fn check_same_machine(old: &Run, new: &Run) -> Result<()> {
     let pairs = [
         ("devices", &old.device, &new.device),
         ("backends", &old.backend, &new.backend),
@@ -243,7 +245,8 @@ fn warnings(old: &Run, new: &Run) -> Vec<String> {
     warnings
 }
 
-/// A note on the records of a run that are of settings which were removed; `None` without any.
+/// A note on the records of `run` whose settings were removed from the program; `None` if it has no
+/// such records.
 fn removed_note(side: &str, run: &Run, records: &[Record]) -> Option<String> {
     let of_run = records.iter().filter(|record| record.run.id == run.id);
     let mut removed: Vec<&str> = of_run.filter_map(|record| record.point.removed).collect();
@@ -259,7 +262,12 @@ fn removed_note(side: &str, run: &Run, records: &[Record]) -> Option<String> {
     })
 }
 
-fn one(old: &MergedPoint, new: &MergedPoint, name: String, machine: &MachineChange) -> Compared {
+fn compare_point(
+    old: &MergedPoint,
+    new: &MergedPoint,
+    name: String,
+    machine: &MachineChange,
+) -> Compared {
     let mut compared = Compared {
         name,
         facts: new.facts.clone(),
@@ -275,13 +283,13 @@ fn one(old: &MergedPoint, new: &MergedPoint, name: String, machine: &MachineChan
     let noisy = noisy(old, new);
     match (&old.outcome, &new.outcome) {
         (Outcome::Measured(old), Outcome::Measured(new)) => {
-            if let Some(change) = Change::of(&old.period_ns, &new.period_ns) {
+            if let Some(change) = PeriodChange::between(&old.period_ns, &new.period_ns) {
                 compared.verdict = match change.finding {
                     _ if noisy.is_some() => Verdict::Unclear,
-                    Finding::Less => Verdict::Faster,
-                    Finding::More => Verdict::Slower,
-                    Finding::Same => Verdict::Same,
-                    Finding::Unclear => Verdict::Unclear,
+                    ChangeFinding::Less => Verdict::Faster,
+                    ChangeFinding::More => Verdict::Slower,
+                    ChangeFinding::Same => Verdict::Same,
+                    ChangeFinding::Unclear => Verdict::Unclear,
                 };
                 compared.ratio = Some(change.ratio);
                 compared.interval = Some((change.low, change.high));
@@ -303,7 +311,7 @@ fn one(old: &MergedPoint, new: &MergedPoint, name: String, machine: &MachineChan
     compared
 }
 
-/// Which of two measurements of a point are noisy.
+/// Says which of the two measurements of a point are noisy; `None` if neither is.
 fn noisy(old: &MergedPoint, new: &MergedPoint) -> Option<String> {
     let is_noisy = |point: &MergedPoint| {
         let figures = point.figures();
@@ -331,7 +339,8 @@ fn machine_change(
         };
         for reference in point.figures().iter().flat_map(|f| &f.references) {
             let known = old.references.iter().find(|r| r.name == reference.name);
-            let change = known.and_then(|known| Change::of(&known.period_ns, &reference.period_ns));
+            let change = known
+                .and_then(|known| PeriodChange::between(&known.period_ns, &reference.period_ns));
             ratios.extend(change.map(|change| change.ratio));
         }
     }
@@ -342,7 +351,7 @@ fn machine_change(
     }
 }
 
-/// The median change of the limits, as times; rates are inverted.
+/// The median change of the limits, as a ratio of times: rates are inverted.
 fn limits_change(old: &Limits, new: &Limits) -> Option<f64> {
     let rates = [
         (old.upload_bytes_per_s, new.upload_bytes_per_s),
@@ -356,12 +365,14 @@ fn limits_change(old: &Limits, new: &Limits) -> Option<f64> {
         (new.graph_launch_ns, old.graph_launch_ns),
     ];
     let ratios = rates.into_iter().chain(times);
-    let ratios: Vec<f64> = ratios.filter_map(|(top, by)| Some(top? / by?)).collect();
+    let ratios: Vec<f64> = ratios
+        .filter_map(|(slower, faster)| Some(slower? / faster?))
+        .collect();
     median(&ratios)
 }
 
 impl Side {
-    fn of(run: &Run) -> Self {
+    fn from_run(run: &Run) -> Self {
         Side {
             id: run.id.clone(),
             date: format::date(run.started_unix_s),
@@ -372,7 +383,7 @@ impl Side {
     }
 }
 
-/// Whether a ratio is no larger than the difference between any two runs.
+/// Whether a ratio of times is as near to 1 as that of two runs without a change.
 fn is_steady(ratio: f64) -> bool {
     (0.98..=1.02).contains(&ratio)
 }
@@ -395,10 +406,10 @@ impl Comparison {
         let ratios: Vec<f64> = self.points.iter().filter_map(|point| point.ratio).collect();
         let all = median(&ratios)?;
         let machine = self.machine.references.or(self.machine.limits)?;
-        let moved = !is_steady(machine);
-        let with = (0.97..=1.03).contains(&(all / machine));
-        let each = ratios.iter().all(|r| (0.9..=1.1).contains(&(r / all)));
-        (moved && with && each).then_some(machine)
+        let has_moved = !is_steady(machine);
+        let moved_alike = (0.97..=1.03).contains(&(all / machine));
+        let all_alike = ratios.iter().all(|r| (0.9..=1.1).contains(&(r / all)));
+        (has_moved && moved_alike && all_alike).then_some(machine)
     }
 
     /// The summary, in sentences.

@@ -1,20 +1,20 @@
 //! What bounds a point, and warnings about its figures.
 
 use super::record::{Figures, Limits, PointFacts, Share};
-use super::statistics::{median, middle};
+use super::statistics::{median, median_of_sorted};
 
-/// The smallest share of a period that explains it.
+/// The smallest share of a period that an activity must take to explain the period.
 const EXPLAINED_MIN: f64 = 0.5;
 
-/// The smallest share of a limit that bounds a point, whatever the stages take: these include the
-/// time in which they wait for each other.
+/// The smallest share of a limit that bounds a point, however long the stages take: stage times
+/// include the time in which stages wait for each other.
 const EXHAUSTED_MIN: f64 = 0.8;
 
-/// How much slower sampled batches may be for their times by stage to be valid: timestamps cost
-/// microseconds.
+/// How many times as long sampled batches may take for their stage times to be valid. Their
+/// timestamps cost microseconds.
 const SLOWDOWN_MAX: f64 = 1.25;
 
-/// The smallest share of the time that a spinning thread runs, unless it sleeps.
+/// The smallest share of the time in which a spinning thread runs if it does not sleep.
 const BUSY_MIN: f64 = 0.9;
 
 /// The largest interquartile range of repetitions, as a share of their median, without a warning.
@@ -23,21 +23,21 @@ const SPREAD_MAX: f64 = 0.2;
 /// The smallest share of the arrivals that an open loop in a steady state completes in time.
 const KEPT_UP_MIN: f64 = 0.95;
 
-/// Minimum number of arrivals; below it the tail dominates the mean.
+/// The smallest number of arrivals that is judged: with fewer, the last batches dominate the mean.
 const ARRIVALS_MIN: u64 = 200;
 
-/// What a point is judged by, besides its figures.
-pub(super) struct Facts<'a> {
+/// The facts besides the figures that the diagnosis of a point needs.
+pub(super) struct PointContext<'a> {
     pub(super) point: &'a PointFacts,
     pub(super) limits: &'a Limits,
     /// The number of devices, each with the limits of the first.
     pub(super) devices: usize,
-    /// Whether uploads and downloads are copies at all.
+    /// Whether the backend has memory of its own, so that uploads and downloads are copies.
     pub(super) on_device: bool,
 }
 
 /// Fills in the shares of the limits, what bounds the point, and the warnings.
-pub(super) fn judge(figures: &mut Figures, facts: &Facts<'_>) {
+pub(super) fn diagnose(figures: &mut Figures, facts: &PointContext<'_>) {
     let period_ns = median(&figures.period_ns).unwrap_or_default();
     figures.shares = shares(figures, facts, period_ns);
     figures.bound = bound_words(figures, facts.point);
@@ -50,104 +50,111 @@ pub(crate) struct Activity {
     pub(crate) name: &'static str,
     /// 0 to 1.
     pub(crate) share: f64,
-    /// What was reached of what is possible, and the unit, as in [`Share`]; `None` for a stage,
-    /// whose share is that of the sampled batches.
+    /// The value that was reached, the largest possible value, and the unit, as in [`Share`]. `None`
+    /// for a stage, whose share is measured in the sampled batches.
     pub(crate) reached: Option<(f64, f64, String)>,
 }
 
 impl Activity {
-    /// Whether copies between host and device are the activity.
+    /// Whether the activity is a copy between host and device.
     pub(crate) fn is_copying(&self) -> bool {
         ["upload link", "download link", "uploads", "downloads"].contains(&self.name)
     }
 }
 
-/// What bounds a point: a limit of which little is left, otherwise what takes the largest share of
-/// the time. `None` if nothing that was measured takes most of it.
+/// What bounds a point: a limit that is nearly reached, otherwise the activity with the largest
+/// share of the time. `None` if no measured activity takes at least half of the time.
 pub(crate) fn bound(figures: &Figures, point: &PointFacts) -> Option<Activity> {
     let activities = activities(figures, point);
     let largest = |only_limits: bool| {
         let wanted = activities.iter();
-        let wanted = wanted.filter(|it| !only_limits || it.reached.is_some());
+        let wanted = wanted.filter(|activity| !only_limits || activity.reached.is_some());
         wanted.max_by(|a, b| a.share.total_cmp(&b.share))
     };
-    let limit = largest(true).filter(|it| it.share >= EXHAUSTED_MIN);
+    let limit = largest(true).filter(|activity| activity.share >= EXHAUSTED_MIN);
     let bound = limit.or_else(|| largest(false));
-    bound.filter(|it| it.share >= EXPLAINED_MIN).cloned()
+    bound
+        .filter(|activity| activity.share >= EXPLAINED_MIN)
+        .cloned()
 }
 
 /// What bounds a point, as `upload link, 94%`; empty for a front that does not report its stages.
 pub(crate) fn bound_words(figures: &Figures, point: &PointFacts) -> String {
-    // Whole runs report what bounds them.
+    // The record of a whole run already has the words.
     if point.front == "program" {
         return figures.bound.clone();
     }
     match bound(figures, point) {
-        Some(it) => format!("{}, {}", it.name, percent(it.share)),
+        Some(bound) => format!("{}, {}", bound.name, percent(bound.share)),
         None if figures.stages.is_some() => "not determined".to_owned(),
         None => String::new(),
     }
 }
 
-/// How much slower the sampled batches are, which have timestamps, than those of the closed loop.
-/// `None` if that is unknown.
+/// How many times as long the sampled batches take, which have timestamps, as those of the closed
+/// loop. `None` if no batches were sampled.
 pub(crate) fn sampling_slowdown(figures: &Figures) -> Option<f64> {
     let stages = figures.stages.filter(|stages| stages.overlap > 0.0)?;
     let sum = stages.upload_ns + stages.kernels_ns + stages.download_ns;
     Some(sum / stages.overlap / median(&figures.period_ns)?)
 }
 
-/// Whether the times by stage are valid for the closed loop too.
+/// Whether the stage times of the sampled batches are valid for the closed loop too.
 fn has_valid_stages(figures: &Figures) -> bool {
     figures.stages.is_some() && sampling_slowdown(figures).is_none_or(|by| by <= SLOWDOWN_MAX)
 }
 
 /// Whether the repetitions of a point are too noisy to compare it with another.
 pub(crate) fn is_noisy(figures: &Figures, point: &PointFacts) -> bool {
-    let slept = spins(point) && (f64::MIN_POSITIVE..BUSY_MIN).contains(&figures.busy);
+    let slept = waits_by_spinning(point) && (f64::MIN_POSITIVE..BUSY_MIN).contains(&figures.busy);
     slept || spread_warning(&figures.period_ns).is_some()
 }
 
 /// Whether the submitting thread of a point's front spins while it waits.
-fn spins(point: &PointFacts) -> bool {
+fn waits_by_spinning(point: &PointFacts) -> bool {
     ["ring", "pipeline"].contains(&point.front.as_str())
 }
 
 /// The shares of the machine's limits that a point reaches, largest first.
-fn shares(figures: &Figures, facts: &Facts<'_>, period_ns: f64) -> Vec<Share> {
+fn shares(figures: &Figures, facts: &PointContext<'_>, period_ns: f64) -> Vec<Share> {
     let (limits, amounts) = (facts.limits, figures.amounts);
     let mut shares = Vec::new();
-    let mut add_rate = |limit: &str, amount: f64, of: Option<f64>, unit: &str| {
-        let Some(of) = of.filter(|of| *of > 0.0) else {
+    let mut add_rate = |limit: &str, amount: f64, limit_value: Option<f64>, unit: &str| {
+        let Some(limit_value) = limit_value.filter(|limit_value| *limit_value > 0.0) else {
             return;
         };
         let reached = amount / period_ns * 1e9;
         if amount > 0.0 && reached.is_finite() {
             shares.push(Share {
                 limit: limit.to_owned(),
-                share: reached / of,
+                share: reached / limit_value,
                 reached,
-                of,
+                of: limit_value,
                 unit: unit.to_owned(),
             });
         }
     };
     if facts.on_device {
-        let of_all = |limit: Option<f64>| limit.map(|rate| rate * facts.devices as f64);
-        // Against the rate of one way alone, which is the higher.
+        let for_all_devices = |limit: Option<f64>| limit.map(|rate| rate * facts.devices as f64);
+        // The limit is the rate of one direction alone, which is higher than that of both at once.
         add_rate(
             "upload",
             amounts.upload_bytes,
-            of_all(limits.upload_bytes_per_s),
+            for_all_devices(limits.upload_bytes_per_s),
             "B/s",
         );
         add_rate(
             "download",
             amounts.download_bytes,
-            of_all(limits.download_bytes_per_s),
+            for_all_devices(limits.download_bytes_per_s),
             "B/s",
         );
-        add_rate("arithmetic", amounts.fma, of_all(limits.fma_per_s), "FMA/s");
+        add_rate(
+            "arithmetic",
+            amounts.fma,
+            for_all_devices(limits.fma_per_s),
+            "FMA/s",
+        );
     } else {
         add_rate(
             "host memory",
@@ -200,14 +207,14 @@ pub(crate) fn activities(figures: &Figures, point: &PointFacts) -> Vec<Activity>
         });
     }
     // A limit that is exceeded does not apply: small batches stay in the processor's caches.
-    activities.retain(|it| it.share.is_finite() && it.share < 1.05);
+    activities.retain(|activity| activity.share.is_finite() && activity.share < 1.05);
     if let Some(stages) = figures.stages.filter(|_| has_valid_stages(figures)) {
         let sum = stages.upload_ns + stages.kernels_ns + stages.download_ns;
         let stages = [
             ("uploads", stages.upload_ns),
             ("kernels", stages.kernels_ns),
             ("downloads", stages.download_ns),
-            // What a slot waits for, since the stages of one batch do not overlap.
+            // A slot waits for all stages of its batch, which do not overlap.
             (
                 "the stages of a slot in sequence",
                 sum / point.slots.max(1) as f64,
@@ -219,7 +226,7 @@ pub(crate) fn activities(figures: &Figures, point: &PointFacts) -> Vec<Activity>
             reached: None,
         }));
     }
-    activities.retain(|it| it.share.is_finite());
+    activities.retain(|activity| activity.share.is_finite());
     for activity in &mut activities {
         activity.share = activity.share.clamp(0.0, 1.0);
     }
@@ -228,14 +235,16 @@ pub(crate) fn activities(figures: &Figures, point: &PointFacts) -> Vec<Activity>
 
 fn warnings(figures: &Figures, point: &PointFacts) -> Vec<String> {
     let mut warnings = Vec::new();
-    if spins(point) && figures.busy < BUSY_MIN {
+    if waits_by_spinning(point) && figures.busy < BUSY_MIN {
         warnings.push(format!(
             "the submitting thread spins, but was not running {} of the time: it slept, or other \
              programs took its core",
             percent(1.0 - figures.busy)
         ));
     }
-    let explained = activities(figures, point).into_iter().map(|it| it.share);
+    let explained = activities(figures, point)
+        .into_iter()
+        .map(|activity| activity.share);
     let explained = explained.fold(0.0, f64::max);
     if has_valid_stages(figures) && explained < EXPLAINED_MIN {
         warnings.push(format!(
@@ -267,7 +276,7 @@ fn warnings(figures: &Figures, point: &PointFacts) -> Vec<String> {
 pub fn spread_warning(period_ns: &[f64]) -> Option<String> {
     let mut sorted = period_ns.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
-    let median = middle(&sorted)?;
+    let median = median_of_sorted(&sorted)?;
     let last = sorted.len().checked_sub(1)?;
     let spread = (sorted[last - last / 4] - sorted[last / 4]) / median;
     let warning = || {
@@ -301,7 +310,7 @@ mod tests {
         }
     }
 
-    fn judged(mut figures: Figures) -> Figures {
+    fn diagnosed(mut figures: Figures) -> Figures {
         let point = PointFacts {
             front: "ring".to_owned(),
             mode: "graph".to_owned(),
@@ -312,24 +321,24 @@ mod tests {
             upload_bytes_per_s: Some(50e9),
             ..Limits::default()
         };
-        let facts = Facts {
+        let facts = PointContext {
             point: &point,
             limits: &limits,
             devices: 1,
             on_device: true,
         };
-        judge(&mut figures, &facts);
+        diagnose(&mut figures, &facts);
         figures
     }
 
     #[test]
     fn the_largest_share_bounds() {
-        let judged = judged(figures());
-        assert_eq!(judged.bound, "upload link, 80%");
-        let limits: Vec<&str> = judged.shares.iter().map(|share| &*share.limit).collect();
+        let diagnosed = diagnosed(figures());
+        assert_eq!(diagnosed.bound, "upload link, 80%");
+        let limits: Vec<&str> = diagnosed.shares.iter().map(|share| &*share.limit).collect();
         assert_eq!(limits, ["upload"]);
-        assert_eq!(judged.shares[0].reached, 40e9);
-        assert!(judged.flags.is_empty(), "{:?}", judged.flags);
+        assert_eq!(diagnosed.shares[0].reached, 40e9);
+        assert!(diagnosed.flags.is_empty(), "{:?}", diagnosed.flags);
     }
 
     #[test]
@@ -340,12 +349,12 @@ mod tests {
             download_ns: 1_000.0,
             ..Stages::default()
         };
-        let of_slots = Figures {
+        let with_stages = Figures {
             amounts: Amounts::default(),
             stages: Some(stages),
             ..figures()
         };
-        assert_eq!(judged(of_slots).bound, "kernels, 100%");
+        assert_eq!(diagnosed(with_stages).bound, "kernels, 100%");
     }
 
     #[test]
@@ -357,20 +366,20 @@ mod tests {
             overlap,
             ..Stages::default()
         };
-        let of_overlap = |overlap| Figures {
+        let with_overlap = |overlap| Figures {
             amounts: Amounts::default(),
             host_ns: vec![6_500.0; 3],
             stages: Some(stages(overlap)),
             ..figures()
         };
         // A batch takes 10 us; sampled 10 us, and then 18 us.
-        assert_eq!(judged(of_overlap(3.6)).bound, "kernels, 100%");
-        let slowed = judged(of_overlap(2.0));
+        assert_eq!(diagnosed(with_overlap(3.6)).bound, "kernels, 100%");
+        let slowed = diagnosed(with_overlap(2.0));
         assert_eq!(slowed.bound, "host calls, 65%");
         assert_eq!(sampling_slowdown(&slowed), Some(1.8));
-        let unknown = judged(Figures {
+        let unknown = diagnosed(Figures {
             host_ns: vec![1_000.0; 3],
-            ..of_overlap(2.0)
+            ..with_overlap(2.0)
         });
         assert_eq!(
             (&*unknown.bound, &*unknown.flags),
@@ -380,23 +389,23 @@ mod tests {
 
     #[test]
     fn no_share_exceeds_the_whole() {
-        let mut judged = judged(figures());
+        let mut diagnosed = diagnosed(figures());
         let cached = Share {
             limit: "host memory".to_owned(),
             share: 3.2,
-            ..judged.shares[0].clone()
+            ..diagnosed.shares[0].clone()
         };
-        judged.shares.push(cached);
-        judged.host_ns = vec![10_200.0; 3];
-        let activities = activities(&judged, &PointFacts::default());
-        let names: Vec<&str> = activities.iter().map(|it| it.name).collect();
+        diagnosed.shares.push(cached);
+        diagnosed.host_ns = vec![10_200.0; 3];
+        let activities = activities(&diagnosed, &PointFacts::default());
+        let names: Vec<&str> = activities.iter().map(|activity| activity.name).collect();
         assert_eq!(names, ["host calls", "upload link"]);
         assert_eq!(activities[0].share, 1.0);
     }
 
     #[test]
     fn unstable_measurements_get_warnings() {
-        let flag = |figures: Figures| judged(figures).flags.join("; ");
+        let flag = |figures: Figures| diagnosed(figures).flags.join("; ");
         let slept = flag(Figures {
             busy: 0.5,
             ..figures()

@@ -16,10 +16,10 @@ use tapeloop_engine::record::{Recorder, Recording};
 use tapeloop_engine::replay::{Bindings, Lowered, Policy, lower};
 use tapeloop_engine::workload::Workload;
 
-/// The size of a copy, large enough that its start and end do not count.
+/// The size of a copy in bytes, so large that its start and end take a negligible part of the time.
 const COPY_BYTES: usize = 64 << 20;
 
-/// The size of a copy within the device, which is faster.
+/// The size of a copy within the device in bytes. Such copies are faster, so they must be larger.
 const DEVICE_BYTES: usize = 512 << 20;
 
 /// The number of copies in a row.
@@ -29,10 +29,10 @@ const COPIES: usize = 8;
 /// down.
 const ROUNDS: usize = 5;
 
-/// The number of launches whose host time is measured.
+/// How often the host time of the launches is measured.
 const LAUNCHES: usize = 300;
 
-/// Measures all limits of the machine; those of a device are of the first one.
+/// Measures all limits of the machine. The limits of a device are those of the first device.
 ///
 /// # Errors
 /// [`ErrorKind::OutOfMemory`](tapeloop_engine::ErrorKind::OutOfMemory) if memory runs out, and the errors of
@@ -43,13 +43,13 @@ pub fn measure(machine: &Machine) -> Result<Limits> {
         ..Limits::default()
     };
     let backend = machine.first();
-    let launches = Launches::open(backend)?.measure()?;
+    let launches = LaunchTimer::open(backend)?.measure()?;
     (limits.launch_ns, limits.graph_launch_ns) = (Some(launches.0), Some(launches.1));
-    // The CPU backend makes no transfers, and its arithmetic is that of the twins.
+    // The CPU backend makes no transfers, and it computes with the kernels' twins, not on a device.
     if backend.device().shares_host_memory {
         return Ok(limits);
     }
-    let mut link = Link::open(backend)?;
+    let mut link = CopyTimer::open(backend)?;
     let [up, down] = [[COPIES, 0], [0, COPIES]].map(|copies| link.best(copies));
     let both = link.best([COPIES, COPIES])?;
     limits.upload_bytes_per_s = Some(up?);
@@ -75,7 +75,8 @@ fn best_rate(bytes: usize, mut call: impl FnMut() -> Result<()>) -> Result<f64> 
     Ok(bytes as f64 / best.as_secs_f64())
 }
 
-/// Copies between two arrays that exceed the caches, by all threads at once.
+/// The bytes per second that all threads together read and write when they copy between two arrays
+/// that exceed the caches.
 fn host_memory(machine: &Machine) -> f64 {
     let from = vec![1_u8; 2 * COPY_BYTES];
     let mut to = vec![0_u8; from.len()];
@@ -100,8 +101,8 @@ fn device_memory(backend: &dyn Backend) -> Result<f64> {
 }
 
 /// Records the synthetic workload of a point.
-fn recorded(backend: &Arc<dyn Backend>, point: &Point) -> Result<Recording> {
-    let benchmark = Synthetic::of(point);
+fn record_synthetic(backend: &Arc<dyn Backend>, point: &Point) -> Result<Recording> {
+    let benchmark = Synthetic::for_point(point);
     let benchmark = benchmark.unwrap_or_else(|| unreachable!("limits are of synthetic work"));
     let mut recorder = Recorder::new(&[point.batch]);
     benchmark
@@ -110,7 +111,7 @@ fn recorded(backend: &Arc<dyn Backend>, point: &Point) -> Result<Recording> {
     recorder.finish()
 }
 
-fn lowered(
+fn lower_recording(
     backend: &Arc<dyn Backend>,
     recording: &Arc<Recording>,
     device_slot: &dyn DeviceSlot,
@@ -119,23 +120,23 @@ fn lowered(
     Ok(lower(&bindings))
 }
 
-/// Two slots, one for uploads and one for downloads.
-struct Link {
+/// Measures copies between host and device with two slots: one uploads, and one downloads.
+struct CopyTimer {
     device_slots: Vec<Box<dyn DeviceSlot>>,
     copies: [Lowered; 2],
 }
 
-impl Link {
+impl CopyTimer {
     fn open(backend: &Arc<dyn Backend>) -> Result<Self> {
         let point = Point {
             batch: (COPY_BYTES / size_of::<f32>()) as u32,
             kernels: 1,
-            ..Space::of(Work::Launch, true).base
+            ..Space::for_work(Work::Launch, true).base
         };
-        let recording = Arc::new(recorded(backend, &point)?);
+        let recording = Arc::new(record_synthetic(backend, &point)?);
         let device_slots = backend.open_slots(recording.buffers(), 2, Priority::Normal)?;
         let copy = |device_slot: &dyn DeviceSlot, is_wanted: fn(&Op) -> bool| -> Result<Lowered> {
-            let mut commands = lowered(backend, &recording, device_slot)?.into_iter();
+            let mut commands = lower_recording(backend, &recording, device_slot)?.into_iter();
             let found = commands.find(|lowered| is_wanted(lowered.op()));
             Ok(found.expect("a copy each way was recorded"))
         };
@@ -143,7 +144,7 @@ impl Link {
             copy(&*device_slots[0], |op| matches!(op, Op::Upload { .. }))?,
             copy(&*device_slots[1], |op| matches!(op, Op::Download { .. }))?,
         ];
-        Ok(Link {
+        Ok(CopyTimer {
             device_slots,
             copies,
         })
@@ -169,34 +170,34 @@ impl Link {
     }
 }
 
-/// The kernels of the base point, as calls and as a graph.
-struct Launches {
+/// Measures launches of the base point's kernels, as separate calls and as one graph.
+struct LaunchTimer {
     device_slot: Box<dyn DeviceSlot>,
     kernels: Vec<Lowered>,
     graph: GraphId,
 }
 
-impl Launches {
+impl LaunchTimer {
     fn open(backend: &Arc<dyn Backend>) -> Result<Self> {
-        let point = Space::of(Work::Launch, true).base;
-        let recording = Arc::new(recorded(backend, &point)?);
+        let point = Space::for_work(Work::Launch, true).base;
+        let recording = Arc::new(record_synthetic(backend, &point)?);
         let mut device_slots = backend.open_slots(recording.buffers(), 1, Priority::Normal)?;
         let mut device_slot = device_slots.remove(0);
-        let mut kernels = lowered(backend, &recording, &*device_slot)?;
+        let mut kernels = lower_recording(backend, &recording, &*device_slot)?;
         kernels.retain(|lowered| matches!(lowered.op(), Op::Launch { .. }));
         let ops: Vec<&Op> = kernels.iter().map(Lowered::op).collect();
         // SAFETY: the commands were lowered for this slot from a checked recording, and name its
         // buffers alone, which start zeroed: the kernels stay within them.
         let made = unsafe { device_slot.make_graph(GraphSource::Captured(&ops), None) };
         let (graph, _) = made.within(|| "capture the graph")?;
-        Ok(Launches {
+        Ok(LaunchTimer {
             device_slot,
             kernels,
             graph,
         })
     }
 
-    /// The host time of a kernel launch and of a graph launch, in nanoseconds; medians.
+    /// The medians of the host time of a kernel launch and of a graph launch, in nanoseconds.
     fn measure(&mut self) -> Result<(f64, f64)> {
         let (mut calls, mut graphs) = (Vec::new(), Vec::new());
         for _ in 0..LAUNCHES {
@@ -224,13 +225,13 @@ impl Launches {
 /// Fused multiply-adds per second of a kernel that fills the device.
 fn arithmetic(machine: &Machine) -> Result<f64> {
     let point = Point {
-        // Long enough that copies and launches do not count.
+        // The kernel runs so long that copies and launches take a negligible part of the time.
         batch: 1 << 20,
         kernels: 32_768,
         slots: 3,
-        ..Space::of(Work::Compute, true).base
+        ..Space::for_work(Work::Compute, true).base
     };
-    let benchmark = Synthetic::of(&point).unwrap_or_else(|| unreachable!("it is synthetic"));
+    let benchmark = Synthetic::for_point(&point).unwrap_or_else(|| unreachable!("it is synthetic"));
     let mut runner = runner::open(machine, &Arc::new(benchmark), &point)?;
     let mut best = 0.0_f64;
     for _ in 0..ROUNDS {

@@ -2,30 +2,31 @@
 //! if all outputs are right.
 
 use super::benchmark::Benchmark;
-use super::diagnosis::{Facts, judge};
+use super::diagnosis::{PointContext, diagnose};
 use super::point::Point;
 use super::record::{
     FORMAT, Figures, Latency, Open, Outcome, PointFacts, Record, Reference, Run, SpanFacts, Stages,
 };
 use super::reference::ReferenceProgram;
 use super::runner::{self, BatchFacts, Machine, Runner, TimedBatch, latencies};
-use super::statistics::{median, middle};
+use super::statistics::{median, median_of_sorted};
 use hdrhistogram::Histogram;
 use std::sync::Arc;
 use std::time::Duration;
 use tapeloop_engine::error::{Error, ErrorKind, Result};
 
 /// The number of batches per slot whose times on the device are measured.
-const TIMED: usize = 8;
+const TIMED_PER_SLOT: usize = 8;
 
-/// The number of batches per slot in a drawing.
-const DRAWN: usize = 3;
+/// The number of batches per slot that the drawing of a timeline shows.
+const DRAWN_PER_SLOT: usize = 3;
 
 /// The least and the largest number of arrivals in an open loop.
 const ARRIVALS: (f64, f64) = (8.0, 20_000.0);
 
-/// A latency curve has the quantiles 0, 50%, 75%, 87.5% and so on, to 1 - 2^-14.
-const CURVE: i32 = 14;
+/// The number of halvings in a latency curve: it has the quantiles 0, 50%, 75%, 87.5% and so on, to
+/// 1 - 2^-14.
+const CURVE_STEPS: i32 = 14;
 
 /// How often and how long to measure.
 #[derive(Clone, Debug)]
@@ -53,9 +54,9 @@ pub struct Session {
 }
 
 /// The results of a point so far.
-struct Measured {
+struct PointResults {
     point: Point,
-    about: BatchFacts,
+    batch_facts: BatchFacts,
     input: String,
     figures: Figures,
     closed: Histogram<u64>,
@@ -68,26 +69,27 @@ struct Measured {
 }
 
 impl Session {
-    /// Measures points of one workload. Calls `go_on` before each repetition, with its number and
-    /// the number of all repetitions. If it returns false, the run ends.
+    /// Measures points of one workload, and returns a record for each point that was begun. Calls
+    /// `keep_going` before each repetition, with the repetition's number, the number of all
+    /// repetitions and the point. If it returns false, the run ends.
     pub fn measure<S: Benchmark>(
         &mut self,
         points: &[Point],
         benchmark: impl Fn(&Point) -> Arc<S>,
-        mut go_on: impl FnMut(usize, usize, &Point) -> bool,
+        mut keep_going: impl FnMut(usize, usize, &Point) -> bool,
     ) -> Vec<Record> {
-        let mut measured: Vec<Measured> = points.iter().map(Measured::new).collect();
+        let mut measured: Vec<PointResults> = points.iter().map(PointResults::new).collect();
         let all = points.len() * self.settings.rounds;
         let mut number = 0;
         'rounds: for round in 0..self.settings.rounds {
             for index in 0..points.len() {
-                // Back and forth, so that no point always follows the same other point.
+                // Every other round goes backwards, so that no point always follows the same point.
                 let index = match round % 2 {
                     0 => index,
                     _ => points.len() - 1 - index,
                 };
                 let measured = &mut measured[index];
-                if !go_on(number, all, &measured.point) {
+                if !keep_going(number, all, &measured.point) {
                     break 'rounds;
                 }
                 number += 1;
@@ -107,7 +109,7 @@ impl Session {
     /// Runs one repetition of a point, and of the other programs.
     fn repeat<S: Benchmark>(
         &mut self,
-        measured: &mut Measured,
+        measured: &mut PointResults,
         benchmark: &Arc<S>,
         is_last: bool,
     ) -> Result<()> {
@@ -120,15 +122,16 @@ impl Session {
         figures.period_ns.push(per_batch(closed.elapsed));
         figures.host_ns.push(per_batch(closed.host));
         figures.batches += closed.batches;
-        // Other programs take the core now and then; a thread that sleeps is off it every time.
+        // Other programs take the core in some repetitions only; a thread that sleeps leaves it in
+        // every repetition. So the best repetition shows whether the thread slept.
         figures.busy = figures.busy.max(closed.busy);
         measured.calls += closed.calls;
-        measured.about = runner.batch_facts();
+        measured.batch_facts = runner.batch_facts();
         measured.input = benchmark.describe();
-        // Fails only for different bounds.
+        // This fails only for histograms with different bounds.
         let _ = measured.closed.add(&closed.latencies);
         if is_last {
-            measured.timed = runner.timed((1 + TIMED) * point.slots)?;
+            measured.timed = runner.timed((1 + TIMED_PER_SLOT) * point.slots)?;
         }
         let loads = match point.axis {
             None => &self.settings.base_loads,
@@ -136,7 +139,7 @@ impl Session {
         };
         for (index, &load) in loads.iter().enumerate() {
             if measured.open.len() == index {
-                measured.open.push(OpenLoop::at(load));
+                measured.open.push(OpenLoop::new(load));
             }
             let period_ns = median(&measured.figures.period_ns).unwrap_or_default();
             measured.open[index].run(&mut *runner, self.settings.repetition, period_ns)?;
@@ -144,7 +147,7 @@ impl Session {
         runner.check()?;
         drop(runner);
         if !point.is_mixed {
-            self.ask(measured, &**benchmark);
+            self.measure_references(measured, &**benchmark);
         }
         Ok(())
     }
@@ -165,7 +168,7 @@ impl Session {
     }
 
     /// Measures the other programs at the same work.
-    fn ask<S: Benchmark>(&mut self, measured: &mut Measured, benchmark: &S) {
+    fn measure_references<S: Benchmark>(&mut self, measured: &mut PointResults, benchmark: &S) {
         let slots = measured.point.slots;
         let request = measured
             .request
@@ -201,13 +204,13 @@ impl Session {
     }
 
     /// The record of a point; `None` if the point was not begun.
-    fn record(&self, measured: Measured) -> Option<Record> {
+    fn record(&self, measured: PointResults) -> Option<Record> {
         let device = self.machine.first().device();
-        let about = measured.about;
+        let batch_facts = measured.batch_facts;
         let point = PointFacts {
-            kernels: about.kernels,
-            upload_bytes: about.upload_bytes,
-            download_bytes: about.download_bytes,
+            kernels: batch_facts.kernels,
+            upload_bytes: batch_facts.upload_bytes,
+            download_bytes: batch_facts.download_bytes,
             input: measured.input,
             threads: self.machine.pool.current_num_threads(),
             ..measured.point.facts()
@@ -216,7 +219,7 @@ impl Session {
             (Some(reason), _) => Outcome::Refused(reason),
             (None, figures) if figures.period_ns.is_empty() => return None,
             (None, mut figures) => {
-                figures.amounts = about.amounts;
+                figures.amounts = batch_facts.amounts;
                 figures.calls = measured.calls as f64 / figures.batches as f64;
                 figures.closed = latency(&measured.closed);
                 figures.open = measured.open.iter().filter_map(OpenLoop::figures).collect();
@@ -224,13 +227,13 @@ impl Session {
                 if measured.point.axis.is_none() {
                     figures.spans = spans(&measured.timed, measured.point.slots);
                 }
-                let facts = Facts {
+                let facts = PointContext {
                     point: &point,
                     limits: &self.run.limits,
                     devices: self.machine.devices_of(measured.point.front),
                     on_device: !device.shares_host_memory,
                 };
-                judge(&mut figures, &facts);
+                diagnose(&mut figures, &facts);
                 Outcome::Measured(Box::new(figures))
             }
         };
@@ -243,7 +246,7 @@ impl Session {
     }
 }
 
-/// An open loop over all repetitions.
+/// The results of an open loop, summed over all repetitions.
 struct OpenLoop {
     load: f64,
     /// The number of repetitions so far.
@@ -254,7 +257,7 @@ struct OpenLoop {
 }
 
 impl OpenLoop {
-    fn at(load: f64) -> Self {
+    fn new(load: f64) -> Self {
         OpenLoop {
             load,
             runs: 0,
@@ -273,7 +276,7 @@ impl OpenLoop {
             self.runs += 1;
             self.arriving += arrivals.last().copied().unwrap_or_default();
             self.elapsed += opened.elapsed;
-            // Fails only for different bounds.
+            // This fails only for histograms with different bounds.
             let _ = self.latencies.add(&opened.latencies);
         }
         Ok(())
@@ -291,11 +294,11 @@ impl OpenLoop {
     }
 }
 
-impl Measured {
+impl PointResults {
     fn new(point: &Point) -> Self {
-        Measured {
+        PointResults {
             point: *point,
-            about: BatchFacts::default(),
+            batch_facts: BatchFacts::default(),
             input: String::new(),
             figures: Figures::default(),
             closed: latencies(),
@@ -316,8 +319,8 @@ impl Measured {
     }
 }
 
-/// The arrival times of a Poisson process with a mean distance of `mean_ns`. The same seed gives
-/// the same times.
+/// `count` arrival times of a Poisson process whose arrivals are `mean_ns` nanoseconds apart on
+/// average. The same seed gives the same times.
 fn poisson(seed: u64, count: usize, mean_ns: f64) -> Vec<Duration> {
     // SplitMix64 (Steele, Lea and Flood, 2014).
     let mut state = seed << 32;
@@ -337,27 +340,29 @@ fn poisson(seed: u64, count: usize, mean_ns: f64) -> Vec<Duration> {
 }
 
 fn latency(histogram: &Histogram<u64>) -> Latency {
-    let at = |quantile| histogram.value_at_quantile(quantile);
-    let curve = (0..=CURVE).map(|power| 1.0 - 0.5_f64.powi(power));
+    let value_at = |quantile| histogram.value_at_quantile(quantile);
+    let curve = (0..=CURVE_STEPS).map(|power| 1.0 - 0.5_f64.powi(power));
     // Higher quantiles are not resolved by this number of latencies.
     let resolved = curve.filter(|quantile| (1.0 - quantile) * histogram.len() as f64 >= 1.0);
     Latency {
         count: histogram.len(),
-        p50_ns: at(0.5),
-        p90_ns: at(0.9),
-        p99_ns: at(0.99),
+        p50_ns: value_at(0.5),
+        p90_ns: value_at(0.9),
+        p99_ns: value_at(0.99),
         max_ns: histogram.max(),
-        curve: resolved.map(|quantile| (quantile, at(quantile))).collect(),
+        curve: resolved
+            .map(|quantile| (quantile, value_at(quantile)))
+            .collect(),
     }
 }
 
-/// Leaves out the first batch of each slot, which makes the graph with timestamps.
-fn settled(timed: &[TimedBatch], slots: usize) -> &[TimedBatch] {
+/// Leaves out the first batch of each slot, because it also makes the graph that has timestamps.
+fn without_warm_up(timed: &[TimedBatch], slots: usize) -> &[TimedBatch] {
     timed.get(slots..).unwrap_or_default()
 }
 
 fn stages(timed: &[TimedBatch], slots: usize) -> Option<Stages> {
-    let timed = settled(timed, slots);
+    let timed = without_warm_up(timed, slots);
     let first = timed.iter().map(|batch| batch.timestamps_ns[0]).min()?;
     let last = timed.iter().map(|batch| batch.timestamps_ns[3]).max()?;
     let stage = |index: usize| {
@@ -371,7 +376,7 @@ fn stages(timed: &[TimedBatch], slots: usize) -> Option<Stages> {
     let sum: f64 = each.iter().flatten().sum();
     let [upload_ns, kernels_ns, download_ns] = each.each_mut().map(|times| {
         times.sort_unstable_by(f64::total_cmp);
-        middle(times).unwrap_or_default()
+        median_of_sorted(times).unwrap_or_default()
     });
     Some(Stages {
         upload_ns,
@@ -383,8 +388,8 @@ fn stages(timed: &[TimedBatch], slots: usize) -> Option<Stages> {
 }
 
 fn spans(timed: &[TimedBatch], slots: usize) -> Vec<SpanFacts> {
-    let timed = settled(timed, slots);
-    let drawn = &timed[timed.len().saturating_sub(DRAWN * slots)..];
+    let timed = without_warm_up(timed, slots);
+    let drawn = &timed[timed.len().saturating_sub(DRAWN_PER_SLOT * slots)..];
     let starts = drawn
         .iter()
         .map(|batch| batch.submit_ns.0.min(batch.timestamps_ns[0]));

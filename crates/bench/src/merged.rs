@@ -17,8 +17,11 @@ pub(crate) struct MergedPoint {
 /// The axis of a base point.
 const BASE: &str = "base";
 
-/// The run of the last record, and all records of that run, without points of settings that were
-/// removed.
+/// The run of the last record, and all records of that run, except those whose settings were
+/// removed from the program.
+///
+/// # Errors
+/// [`ErrorKind::Config`](tapeloop_engine::ErrorKind::Config) if there are no records.
 pub(crate) fn last_run(records: &[Record]) -> Result<(&Run, Vec<&Record>)> {
     let Some(last) = records.last() else {
         return Err(
@@ -97,7 +100,7 @@ impl MergedPoint {
 
     /// Nanoseconds per batch.
     pub(crate) fn period(&self) -> Option<Spread> {
-        Spread::of(&self.figures()?.period_ns)
+        Spread::from_values(&self.figures()?.period_ns)
     }
 }
 
@@ -146,7 +149,7 @@ impl Figures {
 impl Reference {
     fn add(&mut self, more: &Reference) {
         self.period_ns.extend(&more.period_ns);
-        // One mismatch fails the point.
+        // The outputs agree only if they do in every record.
         self.agrees = match (self.agrees, more.agrees) {
             (Some(one), Some(other)) => Some(one && other),
             (one, other) => one.or(other),
@@ -189,7 +192,7 @@ pub(crate) fn difference(facts: &PointFacts, from: &PointFacts) -> String {
     let pairs = parts(facts).into_iter().zip(parts(from));
     let differing = pairs.enumerate();
     let differing = differing.filter(|(_, (part, other))| part != other);
-    // Batches of another size also download another size.
+    // A batch of another size also downloads another size, so the size is named only once.
     let is_size = |place: usize| place == SIZE || place == DOWNLOAD;
     let mut sized = false;
     let words: Vec<String> = differing
@@ -200,9 +203,9 @@ pub(crate) fn difference(facts: &PointFacts, from: &PointFacts) -> String {
 }
 
 /// The words for each setting, in the order of a name.
-type Parts = [String; 10];
+type SettingWords = [String; 10];
 
-fn parts(facts: &PointFacts) -> Parts {
+fn parts(facts: &PointFacts) -> SettingWords {
     let transfer = match facts.transfer.as_str() {
         "copy" => "copies".to_owned(),
         "mapped" => "mapped memory".to_owned(),
@@ -231,7 +234,7 @@ fn parts(facts: &PointFacts) -> Parts {
     ]
 }
 
-// Indices into [`Parts`].
+// Indices into [`SettingWords`].
 const SIZE: usize = 1;
 const DOWNLOAD: usize = 9;
 
@@ -268,14 +271,14 @@ pub(crate) fn is_of_files(facts: &PointFacts) -> bool {
     facts.front == "program"
 }
 
-/// Names for points that are shown together: the settings in which they differ, or `none` for a
-/// point without a difference.
+/// Names for points that are shown together: the settings in which they differ, or the text `none`
+/// for a point whose settings give no words.
 pub(crate) fn names(all: &[&PointFacts], none: &str) -> Vec<String> {
-    let parts: Vec<Parts> = all.iter().map(|facts| parts(facts)).collect();
+    let parts: Vec<SettingWords> = all.iter().map(|facts| parts(facts)).collect();
     let differs = |place: usize| parts.iter().any(|p| p[place] != parts[0][place]);
     let mut places: Vec<usize> = (0..DOWNLOAD).filter(|place| differs(*place)).collect();
     let joined = |places: &[usize]| {
-        let name = |p: &Parts| -> Vec<String> {
+        let name = |p: &SettingWords| -> Vec<String> {
             let named = places.iter().map(|place| p[*place].clone());
             named.filter(|part| !part.is_empty()).collect()
         };

@@ -26,7 +26,7 @@ pub enum Work {
 }
 
 impl Work {
-    /// All of them.
+    /// All kinds of work.
     pub const ALL: [Work; 4] = [Work::Launch, Work::Copy, Work::Compute, Work::Features];
 
     /// The name in configs and reports.
@@ -55,7 +55,7 @@ pub enum Axis {
     Mode,
     /// Copies or mapped memory.
     Transfer,
-    /// Batches on the way at once.
+    /// The number of batches in flight at once.
     Slots,
     /// The size of a batch.
     Batch,
@@ -68,7 +68,7 @@ pub enum Axis {
 }
 
 impl Axis {
-    /// All of them.
+    /// All axes.
     pub const ALL: [Axis; 7] = [
         Axis::Mode,
         Axis::Transfer,
@@ -107,7 +107,7 @@ pub enum Front {
 }
 
 impl Front {
-    /// All of them.
+    /// All fronts.
     pub const ALL: [Front; 3] = [Front::Ring, Front::Pipeline, Front::Engine];
 
     /// The name in configs and reports.
@@ -131,7 +131,7 @@ pub struct Point {
     pub front: Front,
     /// How batches are replayed.
     pub policy: Policy,
-    /// Batches on the way at once.
+    /// The number of batches in flight at once.
     pub slots: usize,
     /// The largest batch, in the workload's unit.
     pub batch: u32,
@@ -200,24 +200,24 @@ impl fmt::Display for Point {
 pub struct Space {
     /// The point that variations start from.
     pub base: Point,
-    /// Modes.
+    /// Modes to measure.
     pub modes: Vec<Mode>,
-    /// Transfers.
+    /// Transfers to measure.
     pub transfers: Vec<Transfer>,
-    /// Slots.
+    /// Numbers of slots.
     pub slots: Vec<usize>,
-    /// Sizes of a batch.
+    /// Sizes of a batch, in the workload's unit.
     pub batches: Vec<u32>,
-    /// Kernels a batch.
+    /// Numbers of kernels per batch.
     pub kernels: Vec<usize>,
-    /// Counts of buckets.
+    /// Numbers of buckets.
     pub buckets: Vec<usize>,
-    /// Fronts.
+    /// Fronts to measure.
     pub fronts: Vec<Front>,
 }
 
-/// The modes in which each value of an axis is measured, of those that are varied; none for the
-/// base's mode alone.
+/// The modes in which each value of `axis` is measured. An empty list means the mode of the base
+/// point alone.
 fn compared_modes(work: Work, axis: Axis) -> &'static [Mode] {
     match (work, axis) {
         (Work::Features, Axis::Batch) => &[Mode::Graph, Mode::Stream, Mode::Resident],
@@ -229,7 +229,7 @@ fn compared_modes(work: Work, axis: Axis) -> &'static [Mode] {
 
 impl Space {
     /// The default space of a workload, for a GPU or for the CPU, where batches are smaller.
-    pub fn of(work: Work, on_device: bool) -> Self {
+    pub fn for_work(work: Work, on_device: bool) -> Self {
         const KIB: u32 = 1024 / size_of::<f32>() as u32;
         let pick = |device, cpu| if on_device { device } else { cpu };
         let (slots, batch, kernels) = match work {
@@ -259,7 +259,7 @@ impl Space {
         let sizes = |sizes: &[u32], unit: u32| sizes.iter().map(|size| size * unit).collect();
         Space {
             modes: match work {
-                // On the CPU mode resident is mode graph.
+                // On the CPU mode resident runs as mode graph.
                 Work::Launch | Work::Features if on_device => {
                     vec![Mode::Graph, Mode::Stream, Mode::Resident]
                 }

@@ -53,7 +53,8 @@ pub struct Run {
     pub limits: Limits,
 }
 
-/// The limits of a machine, those of a device for the first one; `None` for a limit that was not measured or does not apply.
+/// The limits of a machine. The limits of a device are those of the first device. A limit that was
+/// not measured or does not apply is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
     /// Upload from pinned memory alone, in bytes per second.
@@ -89,8 +90,8 @@ pub struct PointFacts {
     pub front: String,
     /// `graph`, `stream`, `resident`.
     pub mode: String,
-    /// The setting that was removed and that this point has at another value than today's, such as
-    /// `scope`. `None` for a point that this version can measure.
+    /// A setting of an earlier version, such as `scope`, whose value in this point is no longer
+    /// supported. `None` for a point that this version can measure.
     #[serde(skip)]
     pub removed: Option<&'static str>,
     /// `copy`, `mapped`, `auto`.
@@ -150,11 +151,12 @@ pub struct Figures {
     pub calls: f64,
     /// Time on the device, by stage.
     pub stages: Option<Stages>,
-    /// CPU time divided by wall time, in the best repetition: of the submitting thread, or of all
-    /// threads on the CPU backend. The thread spins while it waits, so less than 1 means that
-    /// something slept.
+    /// CPU time divided by wall time in the best repetition. The CPU time is that of the submitting
+    /// thread, or of all threads on the CPU backend. The thread spins while it waits, so less than 1
+    /// means that it slept or that another program took its core.
     pub busy: f64,
-    /// Processor time by the kind of work, for whole runs from files to tables; else empty.
+    /// Processor time by the kind of work, for whole runs from files to tables; empty for other
+    /// points.
     #[serde(default)]
     pub cores: Vec<CoreSeconds>,
     /// The shares of the limits that the point reaches, largest first.
@@ -219,17 +221,18 @@ impl Mul<f64> for Amounts {
 /// Latencies in nanoseconds, kept to three digits.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
-    /// How many.
+    /// The number of latencies.
     pub count: u64,
-    /// Half of them are no longer.
+    /// The median, in nanoseconds.
     pub p50_ns: u64,
-    /// Nine of ten.
+    /// The 90th percentile, in nanoseconds.
     pub p90_ns: u64,
-    /// 99 of 100.
+    /// The 99th percentile, in nanoseconds.
     pub p99_ns: u64,
-    /// The longest.
+    /// The longest latency, in nanoseconds.
     pub max_ns: u64,
-    /// Their distribution: shares from 0 to 1, rising, and the latency that each does not exceed.
+    /// The distribution: rising shares of the batches, from 0 to 1, each with the latency in
+    /// nanoseconds that this share does not exceed.
     pub curve: Vec<(f64, u64)>,
 }
 
@@ -280,7 +283,7 @@ pub struct Share {
     pub share: f64,
     /// The value that was reached.
     pub reached: f64,
-    /// The limit's value.
+    /// The value of the limit.
     pub of: f64,
     /// The unit of `reached` and `of`: `B/s` or `FMA/s`.
     pub unit: String,
@@ -351,14 +354,15 @@ fn parse(line: &str) -> Result<Record> {
         let other = record.format;
         return Err(wrong(format!("format {other}, not {FORMAT}")));
     }
-    let earlier: Earlier = serde_json::from_str(line).map_err(unreadable)?;
+    let earlier: EarlierRecord = serde_json::from_str(line).map_err(unreadable)?;
     record.point.removed = earlier.point.removed(&record.point);
     Ok(record)
 }
 
-/// A record with the settings that earlier versions had; they are empty in records of this version.
+/// The settings of a record that only earlier versions had. They are empty in records of this
+/// version.
 #[derive(Deserialize)]
-struct Earlier {
+struct EarlierRecord {
     point: EarlierFacts,
 }
 
@@ -371,7 +375,8 @@ struct EarlierFacts {
 }
 
 impl EarlierFacts {
-    /// The setting that was removed and that the point had at another value than today's.
+    /// The setting that this version does not have and whose value in the point is not what this
+    /// version does; `None` if there is no such setting.
     fn removed(&self, point: &PointFacts) -> Option<&'static str> {
         let removed_build = match point.workload.as_str() {
             "features" => "capture",

@@ -32,7 +32,7 @@ pub struct ReferenceProgram {
 pub enum Answer {
     /// Keys with their values.
     Done(Vec<(String, String)>),
-    /// The reason why it does not do the work.
+    /// The reason why the program does not do the work.
     Not(String),
 }
 
@@ -89,7 +89,7 @@ impl ReferenceProgram {
         Ok(program)
     }
 
-    /// Its name and version.
+    /// The program's name and version.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -189,7 +189,7 @@ fn parse(line: &str) -> Answer {
 mod tests {
     use super::*;
 
-    /// A program of a few lines of shell.
+    /// Starts a shell script as a reference program.
     fn shell(script: &str) -> Result<ReferenceProgram> {
         ReferenceProgram::start(&["sh", "-c", script].map(str::to_owned))
     }

@@ -32,12 +32,12 @@ type ItemOf<S> = <<S as Benchmark>::Workload as Workload>::Item;
 /// An output of a benchmark's workload.
 type OutputOf<S> = <<S as Benchmark>::Workload as Workload>::Output;
 
-/// What points run on.
+/// The devices and host threads that points run on.
 #[derive(Clone)]
 pub struct Machine {
     /// The devices, one at least. Rings use the first alone, the other fronts all of them.
     pub backends: Vec<Arc<dyn Backend>>,
-    /// Packs, reads, and computes on the CPU.
+    /// The host threads that pack, read, and compute on the CPU.
     pub pool: Arc<ThreadPool>,
 }
 
@@ -61,7 +61,7 @@ impl Machine {
 
 /// A point with its slots, graphs and items.
 pub trait Runner {
-    /// What a batch of the point is.
+    /// The work and the bytes of a batch of the point.
     fn batch_facts(&self) -> BatchFacts;
 
     /// Runs a batch of new items in every slot, and compares all outputs.
@@ -100,7 +100,7 @@ pub trait Runner {
     }
 }
 
-/// What a batch is.
+/// The work and the bytes of a batch.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BatchFacts {
     /// Kernel launches.
@@ -114,9 +114,9 @@ pub struct BatchFacts {
 }
 
 impl BatchFacts {
-    /// Notes the bytes that a batch copied, uploads and downloads together. Splits them in the
-    /// ratio of a full batch, as both shrink alike.
-    fn copied(&mut self, bytes: f64) {
+    /// Sets the bytes that a batch copies on average, uploads and downloads together. Splits them in
+    /// the ratio of a full batch, since both shrink alike.
+    fn set_copied_bytes(&mut self, bytes: f64) {
         let (up, down) = (self.upload_bytes as f64, self.download_bytes as f64);
         let share = up / (up + down).max(1.0);
         self.amounts.upload_bytes = bytes * share;
@@ -134,10 +134,10 @@ pub struct Closed {
     pub host: Duration,
     /// Driver calls of all submissions.
     pub calls: u64,
-    /// CPU time divided by wall time; 1 if the clock is unavailable. Of the submitting thread, or
-    /// of the whole process if other threads work for it.
+    /// CPU time divided by wall time; 1 if the clock is unavailable. The CPU time is that of the
+    /// submitting thread, or of the whole process if other threads work for it.
     pub busy: f64,
-    /// Of each batch, from its submission to its end.
+    /// The latency of each batch, from its submission to its end.
     pub(super) latencies: Histogram<u64>,
 }
 
@@ -145,7 +145,7 @@ pub struct Closed {
 pub struct Opened {
     /// From the first arrival to the end of the last batch.
     pub elapsed: Duration,
-    /// Of each batch, from its arrival to its end.
+    /// The latency of each batch, from its arrival to its end.
     pub(super) latencies: Histogram<u64>,
 }
 
@@ -217,8 +217,8 @@ fn largest_batch(buckets: &Buckets) -> BatchFacts {
     }
 }
 
-/// The items of a front that packs them itself.
-struct Source<S: Benchmark> {
+/// Makes the items for a front that packs them itself, and checks their outputs.
+struct ItemSource<S: Benchmark> {
     benchmark: Arc<S>,
     /// Slots of all devices.
     slots: u64,
@@ -226,12 +226,12 @@ struct Source<S: Benchmark> {
     batch: BatchFacts,
 }
 
-impl<S: Benchmark> Source<S> {
+impl<S: Benchmark> ItemSource<S> {
     fn open(machine: &Machine, benchmark: &Arc<S>, point: &Point) -> Result<Self> {
         let ladder = benchmark.ladder(point.buckets);
         let pool = Arc::clone(&machine.pool);
         let packer = Packer::new(benchmark.workload()?, &ladder, machine.first(), pool)?;
-        Ok(Source {
+        Ok(ItemSource {
             benchmark: Arc::clone(benchmark),
             slots: (point.slots * machine.devices_of(point.front)) as u64,
             seed: 0,
@@ -251,14 +251,15 @@ impl<S: Benchmark> Source<S> {
         })
     }
 
-    /// The items of `batches`. A batch of new items for each slot, repeated.
-    fn load(&mut self, batches: u64) -> VecDeque<Vec<ItemOf<S>>> {
+    /// The items of each of `batches` batches. There is one batch of new items for each slot; these
+    /// batches repeat.
+    fn make_batches(&mut self, batches: u64) -> VecDeque<Vec<ItemOf<S>>> {
         let first = self.seed + 1;
         self.seed += self.slots;
-        let new: Vec<_> = (first..first + self.slots)
+        let distinct: Vec<_> = (first..first + self.slots)
             .map(|seed| self.benchmark.items(seed, 1.0))
             .collect();
-        let load = new.iter().cycle().take(batches as usize).cloned();
+        let load = distinct.iter().cycle().take(batches as usize).cloned();
         let load: VecDeque<Vec<ItemOf<S>>> = load.collect();
         let amounts = load.iter().map(|items| sum(&*self.benchmark, items));
         let total = amounts.fold(Amounts::default(), |sum, one| sum + one);
@@ -266,8 +267,11 @@ impl<S: Benchmark> Source<S> {
         load
     }
 
-    /// The result of a closed loop: compares the outputs that were `kept`, and takes the difference
-    /// of the front's counters.
+    /// The result of a closed loop, from the difference of the front's counters. Compares the
+    /// outputs that were `kept` with the expected ones.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Mismatch`] for a wrong output.
     fn closed(
         &mut self,
         kept: &[(ItemOf<S>, OutputOf<S>)],
@@ -280,7 +284,7 @@ impl<S: Benchmark> Source<S> {
         }
         let batches = after.batches - before.batches;
         let copied = (after.copied_bytes - before.copied_bytes) as f64;
-        self.batch.copied(copied / batches.max(1) as f64);
+        self.batch.set_copied_bytes(copied / batches.max(1) as f64);
         Ok(Closed {
             elapsed,
             batches,

@@ -10,7 +10,7 @@
 /// The smallest difference that can be significant, as a share.
 const FLOOR: f64 = 0.02;
 
-/// A difference of this share must be detectable for the finding [`Finding::Same`].
+/// A difference of this share must be detectable for the finding [`ChangeFinding::Same`].
 const DETECTABLE: f64 = 0.1;
 
 /// Fewer repetitions give no finding.
@@ -22,7 +22,7 @@ const TAIL: f64 = 0.005;
 /// Above this number of pairs the normal approximation is good enough.
 const PAIRS_EXACT: usize = 400;
 
-/// The least, the median and the largest of some repetitions.
+/// The smallest, the median and the largest value of some repetitions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Spread {
     pub(crate) low: f64,
@@ -31,15 +31,15 @@ pub(crate) struct Spread {
 }
 
 /// The values that are finite and positive, sorted.
-fn sound(values: &[f64]) -> Vec<f64> {
-    let sound = |value: &f64| value.is_finite() && *value > 0.0;
-    let mut values: Vec<f64> = values.iter().copied().filter(sound).collect();
+fn sorted_valid(values: &[f64]) -> Vec<f64> {
+    let is_valid = |value: &f64| value.is_finite() && *value > 0.0;
+    let mut values: Vec<f64> = values.iter().copied().filter(is_valid).collect();
     values.sort_by(f64::total_cmp);
     values
 }
 
-/// The median of sorted values; `None` of none.
-pub(crate) fn middle(sorted: &[f64]) -> Option<f64> {
+/// The median of sorted values; `None` if there are no values.
+pub(crate) fn median_of_sorted(sorted: &[f64]) -> Option<f64> {
     let half = sorted.len() / 2;
     match sorted.len() {
         0 => None,
@@ -48,23 +48,23 @@ pub(crate) fn middle(sorted: &[f64]) -> Option<f64> {
     }
 }
 
-/// The median of the values that are finite and positive; `None` of none.
+/// The median of the values that are finite and positive; `None` if there are none.
 pub(crate) fn median(values: &[f64]) -> Option<f64> {
-    middle(&sound(values))
+    median_of_sorted(&sorted_valid(values))
 }
 
 impl Spread {
-    /// The spread of the values that are finite and positive; `None` of none.
-    pub(crate) fn of(values: &[f64]) -> Option<Self> {
-        let sorted = sound(values);
+    /// The spread of the values that are finite and positive; `None` if there are none.
+    pub(crate) fn from_values(values: &[f64]) -> Option<Self> {
+        let sorted = sorted_valid(values);
         Some(Spread {
             low: *sorted.first()?,
-            median: middle(&sorted)?,
+            median: median_of_sorted(&sorted)?,
             high: *sorted.last()?,
         })
     }
 
-    /// The rate of `amount` per period, per second.
+    /// The rate, per second, if each period of these nanoseconds handles `amount`.
     pub(crate) fn rate(self, amount: f64) -> Self {
         let rate = |period_ns: f64| amount * 1e9 / period_ns;
         Spread {
@@ -80,17 +80,17 @@ impl Spread {
 fn noise(sorted: &[f64], median: f64) -> f64 {
     if sorted.len() < 8 {
         let squares = sorted.iter().map(|value| (value - median).powi(2));
-        let free = sorted.len().saturating_sub(1).max(1) as f64;
-        return (squares.sum::<f64>() / free).sqrt() / median;
+        let degrees_of_freedom = sorted.len().saturating_sub(1).max(1) as f64;
+        return (squares.sum::<f64>() / degrees_of_freedom).sqrt() / median;
     }
-    let mut away: Vec<f64> = sorted.iter().map(|value| (value - median).abs()).collect();
-    away.sort_by(f64::total_cmp);
-    1.4826 * middle(&away).unwrap_or(0.0) / median
+    let mut deviations: Vec<f64> = sorted.iter().map(|value| (value - median).abs()).collect();
+    deviations.sort_by(f64::total_cmp);
+    1.4826 * median_of_sorted(&deviations).unwrap_or(0.0) / median
 }
 
 /// What can be concluded about a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Finding {
+pub(crate) enum ChangeFinding {
     Less,
     More,
     /// No significant difference, though one of 10% would be significant.
@@ -99,9 +99,9 @@ pub(crate) enum Finding {
     Unclear,
 }
 
-/// One set of repetitions divided by another.
+/// The ratio of two sets of repetitions, with its uncertainty.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Change {
+pub(crate) struct PeriodChange {
     /// The ratio of the medians.
     pub(crate) ratio: f64,
     /// The low end of the ratio's interval.
@@ -112,36 +112,36 @@ pub(crate) struct Change {
     is_99: bool,
     /// The smallest difference that counts, as a share.
     pub(crate) floor: f64,
-    pub(crate) finding: Finding,
+    pub(crate) finding: ChangeFinding,
 }
 
-impl Change {
+impl PeriodChange {
     /// `new` divided by `old`; `None` if either has no valid value.
-    pub(crate) fn of(old: &[f64], new: &[f64]) -> Option<Self> {
-        let (old, new) = (sound(old), sound(new));
-        let (old_median, new_median) = (middle(&old)?, middle(&new)?);
+    pub(crate) fn between(old: &[f64], new: &[f64]) -> Option<Self> {
+        let (old, new) = (sorted_valid(old), sorted_valid(new));
+        let (old_median, new_median) = (median_of_sorted(&old)?, median_of_sorted(&new)?);
         let ratio = new_median / old_median;
         let pairs = old.iter().flat_map(|o| new.iter().map(move |n| n / o));
         let mut pairs: Vec<f64> = pairs.collect();
         pairs.sort_by(f64::total_cmp);
         let tail = tail(old.len(), new.len());
-        let at = tail.unwrap_or(0);
-        let (low, high) = (pairs[at], pairs[pairs.len() - 1 - at]);
+        let outermost = tail.unwrap_or(0);
+        let (low, high) = (pairs[outermost], pairs[pairs.len() - 1 - outermost]);
         let noise = noise(&old, old_median).max(noise(&new, new_median));
         // With few repetitions chance separates up to one in ten pairs of runs completely.
         let floor = FLOOR.max(noise * if tail.is_some() { 1.0 } else { 3.0 });
-        let few = old.len().min(new.len()) < REPETITIONS_MIN;
-        let apart = low > 1.0 || high < 1.0;
-        let beyond = ratio > 1.0 + floor || ratio < 1.0 / (1.0 + floor);
+        let is_too_few = old.len().min(new.len()) < REPETITIONS_MIN;
+        let is_apart = low > 1.0 || high < 1.0;
+        let exceeds_floor = ratio > 1.0 + floor || ratio < 1.0 / (1.0 + floor);
         let width = (high / ratio - 1.0).max(1.0 - low / ratio);
         let finding = match () {
-            () if few => Finding::Unclear,
-            () if apart && beyond && ratio < 1.0 => Finding::Less,
-            () if apart && beyond => Finding::More,
-            () if floor.max(width) > DETECTABLE => Finding::Unclear,
-            () => Finding::Same,
+            () if is_too_few => ChangeFinding::Unclear,
+            () if is_apart && exceeds_floor && ratio < 1.0 => ChangeFinding::Less,
+            () if is_apart && exceeds_floor => ChangeFinding::More,
+            () if floor.max(width) > DETECTABLE => ChangeFinding::Unclear,
+            () => ChangeFinding::Same,
         };
-        Some(Change {
+        Some(PeriodChange {
             ratio,
             low,
             high,
@@ -153,11 +153,11 @@ impl Change {
 
     /// The same ratio, without a conclusion.
     pub(crate) fn unclear(self) -> Self {
-        let finding = Finding::Unclear;
-        Change { finding, ..self }
+        let finding = ChangeFinding::Unclear;
+        PeriodChange { finding, ..self }
     }
 
-    /// What the interval from `low` to `high` is.
+    /// The kind of the interval from `low` to `high`, in words.
     pub(crate) fn interval_name(&self) -> &'static str {
         if self.is_99 { "99% interval" } else { "range" }
     }
@@ -181,7 +181,8 @@ fn tail(n: usize, m: usize) -> Option<usize> {
 }
 
 /// The probability of each number of inverted pairs between `n` and `m` values of one distribution.
-/// Recursion over the largest value: it is one of the `n`, and so above all `m`, or one of the `m`.
+/// The recursion removes the largest value: it is one of the `n` values, and so above all `m`
+/// others, or it is one of the `m` values.
 fn chances(n: usize, m: usize) -> Vec<f64> {
     let length = n * m + 1;
     let certain = || {
@@ -193,10 +194,10 @@ fn chances(n: usize, m: usize) -> Vec<f64> {
     for i in 1..=n {
         let mut next = vec![certain()];
         for j in 1..=m {
-            let of_n = i as f64 / (i + j) as f64;
+            let share_of_n = i as f64 / (i + j) as f64;
             let chance = |u: usize| {
                 let above = u.checked_sub(j).map_or(0.0, |u| rows[j][u]);
-                of_n * above + (1.0 - of_n) * next[j - 1][u]
+                share_of_n * above + (1.0 - share_of_n) * next[j - 1][u]
             };
             let row = (0..length).map(chance).collect();
             next.push(row);

@@ -22,22 +22,22 @@ const VALUES: u64 = 1_021;
 pub struct Synthetic {
     /// Elements to download.
     n: u32,
-    /// Elements to upload for each of them.
+    /// Elements to upload for each element to download.
     stride: u32,
     kernels: Kernels,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kernels {
-    /// This many launches of `step`.
+    /// Launches of `step`: how many.
     Steps(usize),
-    /// One launch of `advance` with this many rounds.
+    /// One launch of `advance`: its number of rounds.
     Advance(u32),
 }
 
 impl Synthetic {
     /// The workload of a point; `None` for [`Work::Features`].
-    pub fn of(point: &Point) -> Option<Self> {
+    pub fn for_point(point: &Point) -> Option<Self> {
         let steps = Kernels::Steps(point.kernels);
         let (stride, kernels) = match point.work {
             Work::Launch => (1, steps),
@@ -52,7 +52,7 @@ impl Synthetic {
         })
     }
 
-    /// The input for a seed; the reference programs make the same.
+    /// The `n * stride` input values for a seed. The reference programs make the same values.
     fn input(self, seed: u64, n: u32) -> Vec<f32> {
         let value = |i: u64| ((i * 7 + seed * 13) % VALUES) as f32;
         (0..u64::from(n) * u64::from(self.stride))
@@ -84,10 +84,10 @@ fn factor(k: usize) -> f32 {
 pub struct Numbers(Arc<[f32]>);
 
 impl Benchmark for Synthetic {
-    type Workload = Chain;
+    type Workload = KernelChain;
 
-    fn workload(&self) -> Result<Chain> {
-        Ok(Chain(*self))
+    fn workload(&self) -> Result<KernelChain> {
+        Ok(KernelChain(*self))
     }
 
     fn ladder(&self, buckets: usize) -> Vec<Extent> {
@@ -123,7 +123,7 @@ impl Benchmark for Synthetic {
     fn amounts(&self, item: &Numbers) -> Amounts {
         let rounds = match self.kernels {
             Kernels::Steps(count) => count as f64,
-            // A round has two.
+            // A round has two fused multiply-adds.
             Kernels::Advance(rounds) => 2.0 * f64::from(rounds),
         };
         Amounts {
@@ -168,10 +168,10 @@ impl Fnv {
 }
 
 /// The [`Workload`] of [`Synthetic`].
-pub struct Chain(Synthetic);
+pub struct KernelChain(Synthetic);
 
 /// The upload buffer and the download buffer.
-pub struct Ends {
+pub struct KernelChainBuffers {
     x: Buffer<f32>,
     y: Buffer<f32>,
 }
@@ -190,7 +190,7 @@ fn kernel(name: &str, twin: Twin) -> Kernel {
     let declared = Kernel::declared_in(text, name).expect("the text has the kernel");
     // SAFETY: bench.ptx is what nvcc made of bench.cu, which a test compares. `step` and `advance`
     // touch the first `n` elements of `out`, and of `in` the first `n` times `stride` (1 for
-    // `advance`). `Chain::record` and `steps` pass the capacity for `n`, and buffers of that many
+    // `advance`). `KernelChain::record` and `steps` pass the capacity for `n`, and buffers of that many
     // elements, whatever they hold; no parameter is declared changeable, and the kernels stay in this
     // module.
     unsafe { declared.block(BLOCK).twin(twin).code(image) }
@@ -205,7 +205,7 @@ fn step(launch: &mut TwinLaunch<'_>) {
     let output = &mut output[..n as usize];
     let fill = |(out, x): (&mut f32, &f32)| *out = x * a + 1.0;
     match stride {
-        // Side by side they fill vectors.
+        // Adjacent elements fill vector registers.
         1 => output.iter_mut().zip(input).for_each(fill),
         stride => {
             let strided = input.iter().step_by(stride as usize);
@@ -221,7 +221,7 @@ fn advance(launch: &mut TwinLaunch<'_>) {
     let steps: u32 = launch.scalar();
     let [a, b, c, d]: [f32; 4] = std::array::from_fn(|_| launch.scalar());
     let n = n as usize;
-    // A few elements at a time, which fill a vector register.
+    // The loop over the rounds runs for 16 elements at a time, which fill vector registers.
     for (output, input) in output[..n].chunks_mut(16).zip(input[..n].chunks(16)) {
         output.copy_from_slice(input);
         for _ in 0..steps {
@@ -232,10 +232,10 @@ fn advance(launch: &mut TwinLaunch<'_>) {
     }
 }
 
-impl Workload for Chain {
+impl Workload for KernelChain {
     type Item = Numbers;
     type Output = Vec<f32>;
-    type Buffers = Ends;
+    type Buffers = KernelChainBuffers;
 
     fn axes(&self) -> &'static [&'static str] {
         &["elements"]
@@ -245,7 +245,7 @@ impl Workload for Chain {
         Ok(Extent::from([item.0.len() as u32 / self.0.stride]))
     }
 
-    fn record(&self, recorder: &mut Recorder, _: &DeviceInfo) -> Result<Ends> {
+    fn record(&self, recorder: &mut Recorder, _: &DeviceInfo) -> Result<KernelChainBuffers> {
         let stride = self.0.stride;
         let n = recorder.capacity(0);
         let x = recorder.upload_buffer::<f32>("x", 0, stride as usize);
@@ -268,12 +268,12 @@ impl Workload for Chain {
             }
         }
         recorder.download(y);
-        Ok(Ends { x, y })
+        Ok(KernelChainBuffers { x, y })
     }
 
     fn write(
         &self,
-        buffers: &Ends,
+        buffers: &KernelChainBuffers,
         item: &Numbers,
         _: Extent,
         views: &mut WriteViews<'_>,
@@ -284,7 +284,7 @@ impl Workload for Chain {
 
     fn read(
         &self,
-        buffers: &Ends,
+        buffers: &KernelChainBuffers,
         _: &Numbers,
         _: Extent,
         views: &ReadViews<'_>,
@@ -293,7 +293,7 @@ impl Workload for Chain {
     }
 }
 
-/// Records the chain from `x` to `y`, through two buffers in turn.
+/// Records a chain of `count` kernels from `x` to `y`, which write to two buffers in turn.
 fn steps(recorder: &mut Recorder, count: usize, stride: u32, x: Buffer<f32>, y: Buffer<f32>) {
     let between = ["s0", "s1"].map(|name| recorder.device_buffer::<f32>(name, 0, 1));
     let n = recorder.capacity(0);
@@ -329,13 +329,13 @@ mod tests {
 
     #[test]
     fn every_seed_has_other_outputs() {
-        let of = |seed| chain(3).output(&chain(3).input(seed, 8));
+        let output = |seed| chain(3).output(&chain(3).input(seed, 8));
         assert_eq!(
-            of(0)[..2],
+            output(0)[..2],
             [4.0, 32.0],
             "((0 * 2 + 1) / 2 + 1) * 2 + 1, and so on"
         );
-        assert!((1..100).all(|seed| of(seed) != of(seed - 1)));
+        assert!((1..100).all(|seed| output(seed) != output(seed - 1)));
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! An engine that sleeps is flagged. A process of its own, since processor time is measured of the
-//! whole process.
+//! An engine that sleeps is flagged. The test has its own process, since the processor time of the
+//! whole process is measured.
 
 use tapeloop_conformance::forward;
 #[path = "support/measured.rs"]

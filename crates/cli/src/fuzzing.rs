@@ -20,7 +20,7 @@ use tapeloop::structure::{
 };
 use tapeloop::workload::Completion;
 use tapeloop_annotations::Annotations;
-use tapeloop_annotations::Wanted;
+use tapeloop_annotations::WantedColumns;
 use tapeloop_files::text_of;
 use tapeloop_inputs::{ArchiveOptions, Archives, FrameRange, Shard, Sources, Trajectories};
 
@@ -218,7 +218,8 @@ pub fn annotations(bytes: &[u8]) {
         let path = written(name, bytes);
         for channels in [vec![], vec!["score".to_owned()]] {
             let paths = std::slice::from_ref(&path);
-            let table = Annotations::load(paths, channels, &Wanted::All, ANNOTATION_BYTES_MAX);
+            let table =
+                Annotations::load(paths, channels, &WantedColumns::All, ANNOTATION_BYTES_MAX);
             let Ok(table) = table else {
                 continue;
             };

@@ -20,7 +20,7 @@ use tapeloop::features::{
 };
 use tapeloop::pipeline::{Engine, EngineConfig, MemoryPlan};
 use tapeloop::structure::{ReadBudget, Reader};
-use tapeloop_annotations::Wanted;
+use tapeloop_annotations::WantedColumns;
 use tapeloop_annotations::{AnnotationColumn, Annotations, Level};
 use tapeloop_bench::internal::format;
 use tapeloop_engine::internal::{check_loop_in_worker, device_names};
@@ -371,11 +371,11 @@ fn provenance_of(packed: &[PackedSet]) -> Option<String> {
 pub fn load_annotations(
     config: &Config,
     packed: &[PackedSet],
-    wanted: &Wanted,
+    wanted: &WantedColumns,
 ) -> Result<Option<Annotations>> {
     let channels = channels_of(config);
     match (channels.first(), config.annotations.is_empty()) {
-        (_, true) if matches!(wanted, Wanted::Named(names) if !names.is_empty()) => {
+        (_, true) if matches!(wanted, WantedColumns::Named(names) if !names.is_empty()) => {
             let text = "`tables.annotations` names columns, and `annotations` is not set";
             return Err(
                 Error::config(text).fix("write annotations = \"file.csv\", or leave it out")
@@ -405,7 +405,7 @@ pub fn load_annotations(
                 .within(shown(path))),
             };
         }
-        (None, false) if *wanted == Wanted::NONE => {
+        (None, false) if *wanted == WantedColumns::NONE => {
             return Err(Error::config(
                 "`annotations` is set, and neither `smooth.channels` nor `tables.annotations` names its columns",
             )

@@ -7,13 +7,13 @@ use rustix::time::{ClockId, clock_gettime};
 use std::sync::Arc;
 use std::time::Duration;
 use tapeloop_engine::{Engine, EngineConfig};
-use tapeloop_test_support::empty::{EmptyBackend, Nothing};
+use tapeloop_test_support::empty::{EmptyBackend, EmptyKernels};
 
-fn engine() -> Engine<Nothing> {
+fn engine() -> Engine<EmptyKernels> {
     let pool = ThreadPoolBuilder::new().num_threads(1).build().unwrap();
     let config = EngineConfig::new([1]);
     let backends = [EmptyBackend::shared()];
-    Engine::new(Nothing::new(4), &backends, Arc::new(pool), &config).unwrap()
+    Engine::new(EmptyKernels::new(4), &backends, Arc::new(pool), &config).unwrap()
 }
 
 /// Processor time of the process so far.
@@ -24,7 +24,7 @@ fn processor_time() -> Duration {
 
 #[test]
 fn idle_engines_take_no_processor_time() {
-    let engines: Vec<Engine<Nothing>> = (0..48).map(|_| engine()).collect();
+    let engines: Vec<Engine<EmptyKernels>> = (0..48).map(|_| engine()).collect();
     for engine in &engines {
         engine.submit(7).unwrap().wait().unwrap().result.unwrap();
     }

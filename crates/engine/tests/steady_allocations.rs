@@ -3,7 +3,7 @@
 
 use tapeloop_test_support::empty;
 
-use empty::{EmptyBackend, Nothing};
+use empty::{EmptyBackend, EmptyKernels};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::Arc;
@@ -104,7 +104,7 @@ fn policies() -> [Policy; 2] {
 
 fn executor_and_ring(policy: &Policy) {
     let backend = EmptyBackend::shared();
-    let buckets = Nothing::new(4).single(backend.device());
+    let buckets = EmptyKernels::new(4).single(backend.device());
     let live = Extent::from([1]);
     let buffers = buckets.largest().recording.buffers();
     let mut device_slots = backend.open_slots(buffers, 1, Priority::Normal).unwrap();
@@ -139,7 +139,7 @@ fn pipeline(policy: &Policy, items: u32) {
     );
     let config = config(policy, items);
     let backends = [EmptyBackend::shared()];
-    let mut pipeline = Pipeline::new(Nothing::new(4), &backends, pool, &config).unwrap();
+    let mut pipeline = Pipeline::new(EmptyKernels::new(4), &backends, pool, &config).unwrap();
     assert_steady("pipeline", || {
         for item in 0..items {
             pipeline.submit(item).unwrap();
@@ -150,7 +150,7 @@ fn pipeline(policy: &Policy, items: u32) {
     });
 }
 
-fn engine(policy: &Policy, items: u32) -> Engine<Nothing> {
+fn engine(policy: &Policy, items: u32) -> Engine<EmptyKernels> {
     let pool = Arc::new(
         rayon::ThreadPoolBuilder::new()
             .num_threads(1)
@@ -158,14 +158,20 @@ fn engine(policy: &Policy, items: u32) -> Engine<Nothing> {
             .unwrap(),
     );
     let config = config(policy, items);
-    Engine::new(Nothing::new(4), &[EmptyBackend::shared()], pool, &config).unwrap()
+    Engine::new(
+        EmptyKernels::new(4),
+        &[EmptyBackend::shared()],
+        pool,
+        &config,
+    )
+    .unwrap()
 }
 
 fn runs(policy: &Policy, items: u32) {
     let mut engine = engine(policy, items);
     let (first, last) = (WARM_UP * items, (WARM_UP + BATCHES) * items);
     let (mut before, mut after) = (0, 0);
-    let mut sink = |completion: Completion<Nothing>| {
+    let mut sink = |completion: Completion<EmptyKernels>| {
         completion.result?;
         match completion.item {
             item if item == first => before = allocations(),

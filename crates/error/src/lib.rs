@@ -144,9 +144,9 @@ impl Error {
 
     /// [`ErrorKind::Io`], with the operating system's message.
     pub fn io(error: std::io::Error) -> Self {
-        let mut own = Self::new(ErrorKind::Io, error.to_string());
-        own.0.io_kind = Some(error.kind());
-        own
+        let mut wrapped = Self::new(ErrorKind::Io, error.to_string());
+        wrapped.0.io_kind = Some(error.kind());
+        wrapped
     }
 
     /// Adds what the reader can do.
@@ -194,7 +194,7 @@ impl Error {
 
     /// What the error ends: see docs/ERRORS.md.
     pub fn scope(&self) -> ErrorScope {
-        ErrorScope::of(self.0.kind, self.0.code)
+        ErrorScope::for_kind(self.0.kind, self.0.code)
     }
 
     /// The driver's code (a `CUresult`), if the error came from the driver.

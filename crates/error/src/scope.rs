@@ -2,7 +2,7 @@
 
 use super::{Code, ErrorKind};
 
-/// What an error ends, from the least to the most.
+/// What fails because of an error, from the least to the most.
 ///
 /// ```
 /// use tapeloop_error::{Error, ErrorScope};
@@ -32,7 +32,7 @@ pub enum ErrorScope {
 impl ErrorScope {
     /// The scope of an error of this kind with this driver code. A device error without a code,
     /// or with an unknown one, counts as a loss of the device.
-    pub(super) fn of(kind: ErrorKind, code: Option<i32>) -> ErrorScope {
+    pub(super) fn for_kind(kind: ErrorKind, code: Option<i32>) -> ErrorScope {
         match kind {
             ErrorKind::Input
             | ErrorKind::Capacity
@@ -62,16 +62,19 @@ mod tests {
     #[test]
     fn a_device_error_concerns_the_device_exactly_where_the_context_is_lost() {
         for raw in -1..=1100 {
-            let scope = ErrorScope::of(ErrorKind::Device, Some(raw));
+            let scope = ErrorScope::for_kind(ErrorKind::Device, Some(raw));
             let is_of_device = scope == ErrorScope::Device;
             assert_eq!(is_of_device, Code::of(raw).loses_context, "code {raw}");
             let is_of_capture = (900..=909).contains(&raw);
             assert!(!is_of_capture || scope == ErrorScope::Graph, "code {raw}");
         }
-        assert_eq!(ErrorScope::of(ErrorKind::Device, None), ErrorScope::Device);
+        assert_eq!(
+            ErrorScope::for_kind(ErrorKind::Device, None),
+            ErrorScope::Device
+        );
         for lost in [700, 719, 911, 916, 999] {
             assert_eq!(
-                ErrorScope::of(ErrorKind::Device, Some(lost)),
+                ErrorScope::for_kind(ErrorKind::Device, Some(lost)),
                 ErrorScope::Device
             );
         }
@@ -79,7 +82,7 @@ mod tests {
 
     #[test]
     fn every_kind_has_a_scope() {
-        let of = |kind| ErrorScope::of(kind, None);
+        let scope_of = |kind| ErrorScope::for_kind(kind, None);
         for (kind, scope) in [
             (ErrorKind::Input, ErrorScope::Item),
             (ErrorKind::Capacity, ErrorScope::Item),
@@ -96,7 +99,7 @@ mod tests {
             (ErrorKind::Unavailable, ErrorScope::Engine),
             (ErrorKind::Closed, ErrorScope::Engine),
         ] {
-            assert_eq!(of(kind), scope, "{kind:?}");
+            assert_eq!(scope_of(kind), scope, "{kind:?}");
         }
         assert!(ErrorScope::Item < ErrorScope::Batch && ErrorScope::Device < ErrorScope::Engine);
     }

@@ -54,7 +54,7 @@ impl Temporary {
         Ok((Temporary { path, is_renamed }, file))
     }
 
-    /// Where it is.
+    /// The temporary path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -69,7 +69,7 @@ impl Temporary {
     /// Renames the file to its final name, and replaces the file that had the name.
     ///
     /// # Errors
-    /// It cannot be renamed.
+    /// Fails if the file cannot be renamed.
     pub fn rename(mut self, path: &Path) -> io::Result<()> {
         fs::rename(&self.path, path)?;
         self.is_renamed = true;
@@ -98,7 +98,7 @@ pub fn temporary_name(path: &Path) -> PathBuf {
 /// Writes a file under a temporary name, flushes it to the disk and renames it.
 ///
 /// # Errors
-/// It cannot be written.
+/// Fails if the file cannot be written.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let (temporary, file) = Temporary::unused(path)?;
     temporary.write(file, bytes, path)
@@ -128,7 +128,7 @@ pub fn sync_folder(folder: &Path) {
     }
 }
 
-/// Checks that `path` is a file or free.
+/// Checks that `path` is a file or does not exist.
 ///
 /// # Errors
 /// A link, a FIFO, a device or a folder has the name.
@@ -170,13 +170,13 @@ pub fn kind_of(file: fs::FileType) -> &'static str {
     }
 }
 
-/// The identity of a file, which all its names and the links to it share.
+/// The identity of a file. All names of the file and all links to it have the same.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FileId(#[cfg(unix)] (u64, u64), #[cfg(not(unix))] PathBuf);
 
 impl FileId {
     /// The file that `path` leads to, if it exists.
-    pub fn of(path: &Path) -> Option<Self> {
+    pub fn from_path(path: &Path) -> Option<Self> {
         #[cfg(unix)]
         {
             use std::os::unix::fs::MetadataExt;
@@ -196,19 +196,22 @@ mod tests {
     #[test]
     fn a_file_replaces_a_link_and_leaves_its_target_alone() {
         let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name);
-        fs::write(at("precious"), "precious").unwrap();
+        let path = |name: &str| folder.path().join(name);
+        fs::write(path("precious"), "precious").unwrap();
         for name in ["out", ".tapeloop-0.tmp", ".out.tmp"] {
-            symlink(at("precious"), at(name)).unwrap();
+            symlink(path("precious"), path(name)).unwrap();
         }
-        replace(&at("out"), b"result").unwrap();
-        assert_eq!(fs::read(at("precious")).unwrap(), b"precious");
-        assert_eq!(fs::read(at("out")).unwrap(), b"result");
-        assert!(!at("out").symlink_metadata().unwrap().is_symlink());
+        replace(&path("out"), b"result").unwrap();
+        assert_eq!(fs::read(path("precious")).unwrap(), b"precious");
+        assert_eq!(fs::read(path("out")).unwrap(), b"result");
+        assert!(!path("out").symlink_metadata().unwrap().is_symlink());
         for name in [".tapeloop-0.tmp", ".out.tmp"] {
-            assert!(at(name).symlink_metadata().unwrap().is_symlink(), "{name}");
+            assert!(
+                path(name).symlink_metadata().unwrap().is_symlink(),
+                "{name}"
+            );
         }
-        assert!(!at(".tapeloop-1.tmp").exists());
+        assert!(!path(".tapeloop-1.tmp").exists());
     }
 
     #[test]
@@ -224,13 +227,13 @@ mod tests {
     #[test]
     fn a_temporary_file_is_removed_unless_it_was_renamed() {
         let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name);
-        let (first, _) = Temporary::unused(&at("out")).unwrap();
-        let (second, _) = Temporary::unused(&at("out")).unwrap();
-        assert_eq!(first.path(), at(".tapeloop-0.tmp"));
-        assert_eq!(second.path(), at(".tapeloop-1.tmp"));
+        let path = |name: &str| folder.path().join(name);
+        let (first, _) = Temporary::unused(&path("out")).unwrap();
+        let (second, _) = Temporary::unused(&path("out")).unwrap();
+        assert_eq!(first.path(), path(".tapeloop-0.tmp"));
+        assert_eq!(second.path(), path(".tapeloop-1.tmp"));
         drop(first);
-        second.rename(&at("out")).unwrap();
+        second.rename(&path("out")).unwrap();
         let left = fs::read_dir(folder.path()).unwrap();
         let left: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(left, ["out"]);
@@ -239,31 +242,31 @@ mod tests {
     #[test]
     fn a_file_with_the_temporary_name_of_a_result_stays_and_is_named() {
         let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name);
-        fs::write(at(".run.json.tmp"), "mine").unwrap();
-        let error = replace_result(&at("run.json"), b"{}").unwrap_err();
+        let path = |name: &str| folder.path().join(name);
+        fs::write(path(".run.json.tmp"), "mine").unwrap();
+        let error = replace_result(&path("run.json"), b"{}").unwrap_err();
         let said = error.to_string();
         assert!(
             said.contains(".run.json.tmp: a file has the temporary name of this result"),
             "{said}"
         );
         assert!(said.contains("fix: remove it"), "{said}");
-        assert_eq!(fs::read(at(".run.json.tmp")).unwrap(), b"mine");
-        fs::remove_file(at(".run.json.tmp")).unwrap();
-        replace_result(&at("run.json"), b"{}").unwrap();
+        assert_eq!(fs::read(path(".run.json.tmp")).unwrap(), b"mine");
+        fs::remove_file(path(".run.json.tmp")).unwrap();
+        replace_result(&path("run.json"), b"{}").unwrap();
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
     #[test]
     fn names_of_links_and_folders_are_refused_and_free_names_are_not() {
         let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name);
-        fs::write(at("file"), "").unwrap();
-        symlink(at("file"), at("link")).unwrap();
-        symlink(at("nothing"), at("dangling")).unwrap();
-        check_name(&at("file")).unwrap();
-        check_name(&at("free")).unwrap();
-        let what = |name: &str| check_name(&at(name)).unwrap_err().message().to_owned();
+        let path = |name: &str| folder.path().join(name);
+        fs::write(path("file"), "").unwrap();
+        symlink(path("file"), path("link")).unwrap();
+        symlink(path("nothing"), path("dangling")).unwrap();
+        check_name(&path("file")).unwrap();
+        check_name(&path("free")).unwrap();
+        let what = |name: &str| check_name(&path(name)).unwrap_err().message().to_owned();
         assert!(what("link").contains("a link"));
         assert!(what("dangling").contains("a link"));
         assert!(
@@ -272,7 +275,13 @@ mod tests {
                 .message()
                 .contains("a folder")
         );
-        assert_eq!(FileId::of(&at("file")), FileId::of(&at("link")));
-        assert_ne!(FileId::of(&at("file")), FileId::of(folder.path()));
+        assert_eq!(
+            FileId::from_path(&path("file")),
+            FileId::from_path(&path("link"))
+        );
+        assert_ne!(
+            FileId::from_path(&path("file")),
+            FileId::from_path(folder.path())
+        );
     }
 }

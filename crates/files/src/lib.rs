@@ -1,5 +1,4 @@
-//! Files, paths and words for messages: what the parts of the program share that read inputs and
-//! write results.
+//! Files, paths and words for messages, for the parts of the program that read inputs and write results.
 //!
 //! Parts of the program use it, and it may change with every version.
 

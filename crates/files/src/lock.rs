@@ -6,7 +6,7 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::path::Path;
 use tapeloop_error::{Error, Result};
 
-/// The run that writes here holds a lock on this file.
+/// The name of the lock file of an output folder. The run that writes to the folder holds a lock on it.
 pub const LOCK: &str = ".tapeloop.lock";
 
 /// Opens the lock file, and locks it against other runs. The file stays empty.

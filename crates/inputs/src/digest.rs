@@ -1,4 +1,4 @@
-//! Digests of the inputs, which tell whether they are the same when a run goes on.
+//! Digests of the inputs, by which a resumed run checks that they are the same.
 
 use super::Sources;
 use parking_lot::Mutex;
@@ -10,26 +10,26 @@ use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 use tapeloop_error::{Error, Result};
 
-/// A digest of each input that was listed: of its name, its size and its time of change. Those of the
-/// inputs of complete parts are taken out.
+/// A digest of each input that was listed: of its name, its size and its time of change. The run removes the
+/// digests of inputs whose part is complete.
 #[derive(Clone, Debug, Default)]
 pub struct InputDigests(Arc<Mutex<VecDeque<InputDigest>>>);
 
 type InputDigest = [u8; 8];
 
-/// Consecutive inputs, by their number and a digest of their digests.
+/// Consecutive inputs: how many they are, and a digest of their digests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct InputRange {
-    /// How many they are.
+    /// Number of inputs.
     pub inputs: u64,
     digest: String,
 }
 
 impl InputDigests {
-    /// Takes out the next `inputs`.
+    /// Removes the digests of the next `inputs` inputs, and combines them.
     ///
     /// # Panics
-    /// If fewer were listed.
+    /// If fewer inputs were listed.
     pub fn take(&self, inputs: u64) -> InputRange {
         let mut all = Sha256::new();
         for digest in self.0.lock().drain(..inputs as usize) {
@@ -53,7 +53,7 @@ impl Sources {
         digests
     }
 
-    /// Skips the first inputs, which must be these.
+    /// Skips the first inputs, which must be those of `ranges`.
     ///
     /// # Errors
     /// [`ErrorKind::Usage`](tapeloop_error::ErrorKind::Usage): they are other inputs, or were changed.
@@ -83,7 +83,7 @@ impl Sources {
         let found = self
             .digester
             .as_ref()
-            .map(|it| it.digests.take(range.inputs));
+            .map(|digester| digester.digests.take(range.inputs));
         if found.as_ref() != Some(range) {
             let first = first + 1;
             return Err(format!(
@@ -94,8 +94,9 @@ impl Sources {
     }
 }
 
-/// Takes inputs one by one.
+/// Computes the digests of inputs, one after the other.
 pub(super) struct Digester {
+    /// The hash of the current input.
     open: Sha256,
     pub(super) digests: InputDigests,
 }

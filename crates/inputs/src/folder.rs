@@ -9,8 +9,8 @@ use tapeloop_structure::Format;
 /// Skipped files that messages name.
 const FIRST_OTHERS_MAX: usize = 3;
 
-/// What is no input: what directories, globs and archives have besides structure files, and files
-/// that were named before.
+/// Counts files that are no inputs: files in directories, globs and archives that are no structure files,
+/// and files that were inputs before.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Skipped {
     /// FIFOs, sockets and devices.
@@ -43,7 +43,7 @@ impl Skipped {
 
 /// A directory's entry.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Entry {
+pub(super) struct FolderEntry {
     pub(super) name: OsString,
     pub(super) kind: EntryKind,
 }
@@ -59,15 +59,15 @@ pub(super) enum EntryKind {
 }
 
 /// The structure files and subdirectories of a directory, and the files for whose names `is_other`
-/// holds, sorted by name. Adds what else it has to `skipped`. Hidden names are skipped, and so are
+/// is true, sorted by name. Counts other files in `skipped`. Hidden names are left out, and so are
 /// linked directories, which may lead back up.
 pub(super) fn structures_in(
     folder: &Path,
     is_other: impl Fn(&OsStr) -> bool,
     skipped: &mut Skipped,
-) -> io::Result<Vec<Entry>> {
+) -> io::Result<Vec<FolderEntry>> {
     let mut entries = list_of_folder(folder)?;
-    entries.retain(|Entry { name, kind }| {
+    entries.retain(|FolderEntry { name, kind }| {
         if name.as_encoded_bytes().starts_with(b".") {
             return false;
         }
@@ -91,7 +91,7 @@ pub(super) fn structures_in(
 }
 
 /// The entries of a directory, sorted by name; none if `folder` is not a directory.
-pub(super) fn list_of_folder(folder: &Path) -> io::Result<Vec<Entry>> {
+pub(super) fn list_of_folder(folder: &Path) -> io::Result<Vec<FolderEntry>> {
     let here = Path::new(".");
     let entries = if folder.as_os_str().is_empty() {
         here.read_dir()
@@ -103,14 +103,14 @@ pub(super) fn list_of_folder(folder: &Path) -> io::Result<Vec<Entry>> {
         entries => entries?,
     };
     let mut entries = entries
-        .map(|entry| Entry::of(&entry?))
-        .collect::<io::Result<Vec<Entry>>>()?;
+        .map(|entry| FolderEntry::from_dir_entry(&entry?))
+        .collect::<io::Result<Vec<FolderEntry>>>()?;
     entries.sort_unstable();
     Ok(entries)
 }
 
-impl Entry {
-    fn of(entry: &DirEntry) -> io::Result<Self> {
+impl FolderEntry {
+    fn from_dir_entry(entry: &DirEntry) -> io::Result<Self> {
         let kind = entry.file_type()?;
         let kind = if kind.is_symlink() {
             // A dangling link fails later, as a missing file does.
@@ -119,13 +119,13 @@ impl Entry {
                 if kind.is_dir() {
                     EntryKind::LinkedFolder
                 } else {
-                    EntryKind::of(kind)
+                    EntryKind::from_file_type(kind)
                 }
             })
         } else {
-            EntryKind::of(kind)
+            EntryKind::from_file_type(kind)
         };
-        Ok(Entry {
+        Ok(FolderEntry {
             name: entry.file_name(),
             kind,
         })
@@ -133,7 +133,7 @@ impl Entry {
 }
 
 impl EntryKind {
-    fn of(kind: std::fs::FileType) -> Self {
+    fn from_file_type(kind: std::fs::FileType) -> Self {
         match (kind.is_dir(), kind.is_file()) {
             (true, _) => EntryKind::Folder,
             (_, true) => EntryKind::File,

@@ -8,14 +8,14 @@ use tapeloop_error::{Error, Result};
 /// A glob, without the folders before its first pattern.
 #[derive(Debug)]
 pub(super) struct Glob {
-    segments: Vec<Segment>,
+    segments: Vec<GlobSegment>,
     /// Whether the glob ends in `/`, and so matches folders only.
     folders_only: bool,
 }
 
 /// What one component of a path must match.
 #[derive(Debug)]
-pub(super) enum Segment {
+pub(super) enum GlobSegment {
     Name(OsString),
     Pattern(Pattern),
     /// `**`: any number of folders.
@@ -41,13 +41,13 @@ impl Glob {
                 Component::CurDir => {}
                 _ if name == "**" => {
                     // Several `**` in a row match the same as one.
-                    if !matches!(segments.last(), Some(Segment::Folders)) {
-                        segments.push(Segment::Folders);
+                    if !matches!(segments.last(), Some(GlobSegment::Folders)) {
+                        segments.push(GlobSegment::Folders);
                     }
                 }
-                _ if is_pattern(name) => segments.push(Segment::Pattern(pattern(name)?)),
+                _ if is_pattern(name) => segments.push(GlobSegment::Pattern(pattern(name)?)),
                 _ if segments.is_empty() => start.push(component),
-                _ => segments.push(Segment::Name(name.to_owned())),
+                _ => segments.push(GlobSegment::Name(name.to_owned())),
             }
         }
         let folders_only = glob.as_os_str().as_encoded_bytes().ends_with(b"/");
@@ -59,7 +59,7 @@ impl Glob {
     }
 
     /// The segment at `depth`; `None` after the last.
-    pub(super) fn segment(&self, depth: usize) -> Option<&Segment> {
+    pub(super) fn segment(&self, depth: usize) -> Option<&GlobSegment> {
         self.segments.get(depth)
     }
 
@@ -74,7 +74,7 @@ impl Glob {
     ) -> Vec<usize> {
         let mut within = Vec::new();
         for &depth in depths {
-            let is_any_depth = matches!(self.segment(depth), Some(Segment::Folders));
+            let is_any_depth = matches!(self.segment(depth), Some(GlobSegment::Folders));
             // `**` may stand for no folder; then the next segment matches.
             let next = depth + usize::from(is_any_depth);
             let matches = (self.segment(next)).is_some_and(|segment| segment.matches(name));
@@ -89,7 +89,7 @@ impl Glob {
     /// Whether everything within a folder matches whose entries are matched with the segment at
     /// `depth`.
     pub(super) fn takes_all(&self, depth: usize) -> bool {
-        let is_any_depth = matches!(self.segment(depth), Some(Segment::Folders));
+        let is_any_depth = matches!(self.segment(depth), Some(GlobSegment::Folders));
         is_any_depth && self.segment(depth + 1).is_none()
     }
 
@@ -99,14 +99,14 @@ impl Glob {
     }
 }
 
-impl Segment {
+impl GlobSegment {
     /// Whether a name matches. In a name that is not UTF-8, each sequence of invalid bytes counts
     /// as one character.
     pub(super) fn matches(&self, name: &OsStr) -> bool {
         match self {
-            Segment::Name(own) => own == name,
-            Segment::Pattern(pattern) => pattern.matches(&name.to_string_lossy()),
-            Segment::Folders => true,
+            GlobSegment::Name(expected) => expected == name,
+            GlobSegment::Pattern(pattern) => pattern.matches(&name.to_string_lossy()),
+            GlobSegment::Folders => true,
         }
     }
 }

@@ -25,9 +25,9 @@ pub use check::{PackedSet, check};
 use digest::Digester;
 pub use digest::{InputDigests, InputRange};
 pub use folder::Skipped;
-use folder::{Entry, EntryKind, list_of_folder};
-use globs::{Glob, Segment};
-use list::{Item, List};
+use folder::{EntryKind, FolderEntry, list_of_folder};
+use globs::{Glob, GlobSegment};
+use list::{InputList, ListedInput};
 use packed::PackedFile;
 use recent_set::RecentSet;
 use repeated::files_to_remember;
@@ -77,7 +77,7 @@ pub struct Sources {
     /// The current item, and what [`Sources::named`] was before it.
     current: (PathBuf, u64),
     /// Open folders, globs, lists, archives and trajectories, innermost last.
-    open: Vec<Level>,
+    open: Vec<OpenItem>,
     /// Inputs so far, of all shards.
     found: u64,
     next_ordinal: u64,
@@ -97,32 +97,33 @@ pub struct Sources {
     reads: bool,
 }
 
-/// What becomes of archives.
+/// How archives among the inputs are treated.
 #[derive(Clone, Debug)]
 pub enum Archives {
-    /// Those in folders are skipped; others are taken for structure files.
+    /// Archives in folders are skipped; others are taken for structure files.
     Unknown,
-    /// Each is one source.
+    /// Each archive is one source.
     Whole,
-    /// Their members are sources.
+    /// Each member of an archive is one source.
     Read(ArchiveOptions),
 }
 
-enum Level {
+/// An item whose inputs are being listed.
+enum OpenItem {
     Archive(Box<Archive>),
-    Folder(PathBuf, std::vec::IntoIter<Entry>),
-    Glob(GlobLevel),
-    List(List),
+    Folder(PathBuf, std::vec::IntoIter<FolderEntry>),
+    Glob(OpenGlob),
+    List(InputList),
     Trajectory(Box<Trajectory>),
 }
 
 /// A folder whose entries are matched with the segments of a glob at `depths`.
-struct GlobLevel {
+struct OpenGlob {
     glob: Arc<Glob>,
     depths: Vec<usize>,
     folder: PathBuf,
     /// `None` until the folder is listed.
-    entries: Option<std::vec::IntoIter<Entry>>,
+    entries: Option<std::vec::IntoIter<FolderEntry>>,
 }
 
 impl Sources {
@@ -149,7 +150,7 @@ impl Sources {
         }
     }
 
-    /// Whether the items can be listed twice. What comes from a pipe can be read only once.
+    /// Whether the items can be listed twice: a pipe can be read only once.
     pub fn can_walk_twice(items: &[String]) -> bool {
         items.iter().all(|item| match item.strip_prefix('@') {
             Some(list) => list != STDIN && path_of(list).is_file(),
@@ -157,7 +158,7 @@ impl Sources {
         })
     }
 
-    /// What was skipped so far.
+    /// The files that were skipped so far.
     pub fn skipped(&self) -> &Skipped {
         &self.skipped
     }
@@ -181,11 +182,12 @@ impl Sources {
 
     fn source(&mut self, path: PathBuf, problem: Option<Error>) -> Option<Source> {
         let takes = self.takes_next();
-        takes.then(|| self.taken(path, None, problem.map_or(Ok(Content::File), Err)))
+        takes.then(|| self.new_source(path, None, problem.map_or(Ok(Content::File), Err)))
     }
 
-    /// The next source of this shard. `member_bytes` is the size of what has no file of its own.
-    fn taken(
+    /// Makes the next source of this shard. `member_bytes` is the size of an input that has no file of its own;
+    /// `None` for a file.
+    fn new_source(
         &mut self,
         path: PathBuf,
         member_bytes: Option<u64>,
@@ -230,7 +232,7 @@ impl Sources {
                 if let Some(digester) = &mut self.digester {
                     digester.add_file(&path);
                 }
-                self.open.push(Level::Archive(Box::new(archive)));
+                self.open.push(OpenItem::Archive(Box::new(archive)));
                 None
             }
             Err(error) => self.source(path, Some(error)),
@@ -249,7 +251,8 @@ impl Sources {
         };
         if piped.is_tar() {
             let tar = Tar::of_pipe(&path, piped, options);
-            self.open.push(Level::Archive(Box::new(Archive::Tar(tar))));
+            self.open
+                .push(OpenItem::Archive(Box::new(Archive::Tar(tar))));
             return None;
         }
         match piped.read_all(options) {
@@ -257,7 +260,7 @@ impl Sources {
                 let size = bytes.len() as u64;
                 let content = Content::Bytes { bytes, _share };
                 let takes = self.takes_next();
-                takes.then(|| self.taken(path, Some(size), Ok(content)))
+                takes.then(|| self.new_source(path, Some(size), Ok(content)))
             }
             Err(error) => self.source(path, Some(error)),
         }
@@ -265,7 +268,7 @@ impl Sources {
 
     /// Goes to the next member of the innermost level, which is an archive.
     fn step_archive(&mut self) -> Option<Source> {
-        let Some(Level::Archive(archive)) = self.open.last_mut() else {
+        let Some(OpenItem::Archive(archive)) = self.open.last_mut() else {
             return None;
         };
         match archive.next(&mut self.skipped) {
@@ -284,7 +287,7 @@ impl Sources {
                 }
                 let is_new = self.members.insert(structure_name(&path.to_string_lossy()));
                 self.names_repeated += u64::from(!is_new);
-                let Some(Level::Archive(archive)) = self.open.last_mut() else {
+                let Some(OpenItem::Archive(archive)) = self.open.last_mut() else {
                     return None;
                 };
                 let content = if self.reads {
@@ -292,7 +295,7 @@ impl Sources {
                 } else {
                     Err(Error::input("the member is only listed"))
                 };
-                Some(self.taken(path, Some(bytes), content))
+                Some(self.new_source(path, Some(bytes), content))
             }
         }
     }
@@ -331,14 +334,14 @@ impl Sources {
             return path.is_dir().then(|| self.open_folder(path)).flatten();
         }
         if let [depth] = depths[..]
-            && let Some(Segment::Name(name)) = glob.segment(depth)
+            && let Some(GlobSegment::Name(name)) = glob.segment(depth)
         {
             let path = path.join(name);
             let is_there = path.symlink_metadata().is_ok();
             return is_there.then(|| self.open_glob(glob, vec![depth + 1], path))?;
         }
         if !depths.is_empty() {
-            self.open.push(Level::Glob(GlobLevel {
+            self.open.push(OpenItem::Glob(OpenGlob {
                 glob,
                 depths,
                 folder: path,
@@ -383,17 +386,18 @@ impl Sources {
         folder: PathBuf,
         lines: impl Read + Send + 'static,
     ) -> Option<Source> {
-        self.open.push(Level::List(List::new(path, folder, lines)));
+        self.open
+            .push(OpenItem::List(InputList::new(path, folder, lines)));
         None
     }
 
     /// Advances the innermost level. `None` asks for another step.
     fn step(&mut self) -> Option<Source> {
         match self.open.last_mut()? {
-            Level::Archive(_) => self.step_archive(),
-            Level::Trajectory(_) => self.step_trajectory(),
-            Level::Folder(folder, entries) => {
-                let Some(Entry { name, kind }) = entries.next() else {
+            OpenItem::Archive(_) => self.step_archive(),
+            OpenItem::Trajectory(_) => self.step_trajectory(),
+            OpenItem::Folder(folder, entries) => {
+                let Some(FolderEntry { name, kind }) = entries.next() else {
                     self.open.pop();
                     return None;
                 };
@@ -408,14 +412,14 @@ impl Sources {
                     _ => self.open_file(path),
                 }
             }
-            Level::Glob(_) => self.step_glob(),
-            Level::List(list) => match list.next() {
+            OpenItem::Glob(_) => self.step_glob(),
+            OpenItem::List(list) => match list.next() {
                 Ok(None) => {
                     self.open.pop();
                     None
                 }
                 Ok(Some(item)) => {
-                    let Item { path, chain } = item?;
+                    let ListedInput { path, chain } = item?;
                     let (depth, has_chain) = (self.open.len(), chain.is_some());
                     self.chain = chain;
                     let source = self.open_item(path.clone());
@@ -438,7 +442,7 @@ impl Sources {
     }
 
     fn step_glob(&mut self) -> Option<Source> {
-        let Some(Level::Glob(level)) = self.open.last_mut() else {
+        let Some(OpenItem::Glob(level)) = self.open.last_mut() else {
             return None;
         };
         let Some(entries) = &mut level.entries else {

@@ -8,22 +8,22 @@ use tapeloop_structure::Format;
 /// Maximum length of a line. The longest path on Linux has 4,096 bytes.
 const LIST_LINE_BYTES_MAX: u64 = 64 << 10;
 
-/// What a line names.
+/// A file that a line of a list names.
 #[derive(Debug, PartialEq)]
-pub(super) struct Item {
+pub(super) struct ListedInput {
     pub(super) path: PathBuf,
     /// The only chain that is read.
     pub(super) chain: Option<String>,
 }
 
-impl Item {
+impl ListedInput {
     fn whole(path: PathBuf) -> Self {
-        Item { path, chain: None }
+        ListedInput { path, chain: None }
     }
 }
 
 /// A list that is being read.
-pub(super) struct List {
+pub(super) struct InputList {
     pub(super) path: PathBuf,
     /// The folder that relative paths start from.
     folder: PathBuf,
@@ -31,10 +31,10 @@ pub(super) struct List {
     is_at_start: bool,
 }
 
-impl List {
+impl InputList {
     /// A list that reads `lines`. Relative paths start from `folder`.
     pub(super) fn new(path: PathBuf, folder: PathBuf, lines: impl Read + Send + 'static) -> Self {
-        List {
+        InputList {
             path,
             folder,
             lines: Box::new(BufReader::new(lines)),
@@ -47,7 +47,7 @@ impl List {
     ///
     /// # Errors
     /// The list cannot be read, a line is too long, or the list is in UTF-16.
-    pub(super) fn next(&mut self) -> Result<Option<Option<Item>>> {
+    pub(super) fn next(&mut self) -> Result<Option<Option<ListedInput>>> {
         let mut line = Vec::new();
         let limit = LIST_LINE_BYTES_MAX + 1;
         self.lines
@@ -82,11 +82,11 @@ impl List {
 
     /// The item in a line. Blanks and quotes around it are removed, unless a file has them in its
     /// name.
-    fn item(&self, line: &[u8], text: &[u8]) -> Item {
+    fn item(&self, line: &[u8], text: &[u8]) -> ListedInput {
         let path = |bytes: &[u8]| self.folder.join(path_of_bytes(bytes));
         let is_there = |path: &Path| path.symlink_metadata().is_ok();
         if line.len() != text.len() && is_there(&path(line)) {
-            return Item::whole(path(line));
+            return ListedInput::whole(path(line));
         }
         let whole = path(text);
         if !is_there(&whole)
@@ -98,7 +98,7 @@ impl List {
             let inner = text.strip_prefix(&[quote])?.strip_suffix(&[quote])?;
             (!inner.is_empty()).then_some(inner)
         });
-        Item::whole(match quoted {
+        ListedInput::whole(match quoted {
             Some(inner) if !is_there(&whole) => path(inner),
             _ => whole,
         })
@@ -106,7 +106,7 @@ impl List {
 
     /// The file and the chain of a line like `1abc.cif,A`, or `1abc,A` if a structure file in the
     /// folder has this name and an ending.
-    fn chain_of(&self, text: &[u8]) -> Option<Item> {
+    fn chain_of(&self, text: &[u8]) -> Option<ListedInput> {
         let comma = memchr::memrchr(b',', text)?;
         let (name, chain) = (text[..comma].trim_ascii(), text[comma + 1..].trim_ascii());
         let chain = str::from_utf8(chain)
@@ -119,13 +119,14 @@ impl List {
             PathBuf::from(path)
         };
         let endings = Format::ALL.iter().flat_map(|format| format.endings());
-        let packed =
-            endings.flat_map(|ending| ["", ".gz", ".zst"].map(|it| format!(".{ending}{it}")));
+        let packed = endings.flat_map(|ending| {
+            ["", ".gz", ".zst"].map(|packed_ending| format!(".{ending}{packed_ending}"))
+        });
         let mut named = std::iter::once(String::new())
             .chain(packed)
             .map(|ending| with(&ending));
         let path = named.find(|path| path.is_file())?;
-        Some(Item {
+        Some(ListedInput {
             path,
             chain: Some(chain.to_owned()),
         })

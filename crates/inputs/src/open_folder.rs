@@ -2,7 +2,7 @@
 
 use super::archive::ArchiveKind;
 use super::folder::structures_in;
-use super::{Archives, Level, Source, Sources};
+use super::{Archives, OpenItem, Source, Sources};
 use crate::packed;
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ impl Sources {
                     Ok(())
                 };
                 let entries = entries.into_iter();
-                self.open.push(Level::Folder(folder.clone(), entries));
+                self.open.push(OpenItem::Folder(folder.clone(), entries));
                 self.source(folder, Some(complete.err()?))
             }
             Err(error) => self.source(folder, Some(error.into())),

@@ -55,7 +55,7 @@ mod tests {
         assert_eq!(shards[1].to_string(), "2/3");
         for number in 0..10 {
             let owners: Vec<_> = (0..3)
-                .filter(|&at| shards[at as usize].contains(number))
+                .filter(|&index| shards[index as usize].contains(number))
                 .collect();
             assert_eq!(owners, [number % 3]);
         }

@@ -47,14 +47,14 @@ fn lines_of_a_list_start_from_its_folder_and_need_no_known_ending() {
     let list = folder.path().join("list.txt");
     fs::write(&list, "# which\nodd\r\n\nx\nmissing.pdb\n").unwrap();
     let item = PathBuf::from(format!("@{}", list.display()));
-    let at = |name: &str| folder.path().join(name);
+    let path = |name: &str| folder.path().join(name);
     assert_eq!(
         walked(&[&item]),
         [
-            (at("odd"), true),
-            (at("x/1.pdb"), true),
-            (at("x/2.pdb"), true),
-            (at("missing.pdb"), false)
+            (path("odd"), true),
+            (path("x/1.pdb"), true),
+            (path("x/2.pdb"), true),
+            (path("missing.pdb"), false)
         ]
     );
 }
@@ -62,17 +62,17 @@ fn lines_of_a_list_start_from_its_folder_and_need_no_known_ending() {
 #[test]
 fn globs_expand_and_items_without_files_are_errors_in_order() {
     let folder = folder_with(&["1.pdb", "2.pdb", "empty/x.txt", "a[b].pdb"]);
-    let at = |name: &str| folder.path().join(name);
-    let items = ["?.pdb", "*.cif", "empty", "a[b].pdb"].map(at);
+    let path = |name: &str| folder.path().join(name);
+    let items = ["?.pdb", "*.cif", "empty", "a[b].pdb"].map(path);
     let items: Vec<&Path> = items.iter().map(PathBuf::as_path).collect();
     assert_eq!(
         walked(&items),
         [
-            (at("1.pdb"), true),
-            (at("2.pdb"), true),
-            (at("*.cif"), false),
-            (at("empty"), false),
-            (at("a[b].pdb"), true)
+            (path("1.pdb"), true),
+            (path("2.pdb"), true),
+            (path("*.cif"), false),
+            (path("empty"), false),
+            (path("a[b].pdb"), true)
         ]
     );
 }
@@ -123,32 +123,32 @@ fn an_invalid_pattern_is_an_error() {
 #[cfg(unix)]
 fn linked_folders_are_not_followed() {
     let folder = folder_with(&["sets/1.pdb", "far/2.pdb"]);
-    let at = |name: &str| folder.path().join(name);
-    std::os::unix::fs::symlink(folder.path(), at("sets/up")).unwrap();
-    std::os::unix::fs::symlink(at("far"), at("near")).unwrap();
-    let one = [(at("sets/1.pdb"), true)];
-    assert_eq!(walked(&[&at("sets/**/*.pdb")]), one);
-    assert_eq!(walked(&[&at("sets")]), one);
+    let path = |name: &str| folder.path().join(name);
+    std::os::unix::fs::symlink(folder.path(), path("sets/up")).unwrap();
+    std::os::unix::fs::symlink(path("far"), path("near")).unwrap();
+    let one = [(path("sets/1.pdb"), true)];
+    assert_eq!(walked(&[&path("sets/**/*.pdb")]), one);
+    assert_eq!(walked(&[&path("sets")]), one);
     // A folder that one pattern names is the user's choice.
-    assert_eq!(walked(&[&at("nea?/*.pdb")]), [(at("near/2.pdb"), true)]);
+    assert_eq!(walked(&[&path("nea?/*.pdb")]), [(path("near/2.pdb"), true)]);
 }
 
 #[test]
 #[cfg(unix)]
 fn fifos_are_skipped_in_folders_and_refused_as_items() {
     let folder = folder_with(&["1.pdb"]);
-    let at = |name: &str| folder.path().join(name);
+    let path = |name: &str| folder.path().join(name);
     let made = std::process::Command::new("mkfifo")
-        .arg(at("2.pdb"))
+        .arg(path("2.pdb"))
         .status();
     assert!(made.unwrap().success());
-    for item in [folder.path().to_owned(), at("*.pdb")] {
+    for item in [folder.path().to_owned(), path("*.pdb")] {
         let mut sources = sources(vec![item.to_str().unwrap().to_owned()]);
         let paths: Vec<PathBuf> = sources.by_ref().map(|source| source.path).collect();
-        assert_eq!(paths, [at("1.pdb")]);
+        assert_eq!(paths, [path("1.pdb")]);
         assert_eq!(sources.skipped().specials, 1);
     }
-    let item = at("2.pdb").to_str().unwrap().to_owned();
+    let item = path("2.pdb").to_str().unwrap().to_owned();
     let problem = sources(vec![item]).next().unwrap().content.unwrap_err();
     assert_eq!(problem.kind(), tapeloop_error::ErrorKind::Input);
     assert!(problem.message().contains("FIFO"), "{problem}");

@@ -1,6 +1,6 @@
 //! Steps through the frames of the trajectories among the inputs.
 
-use super::{Content, Level, Source, Sources, Trajectories, Trajectory};
+use super::{Content, OpenItem, Source, Sources, Trajectories, Trajectory};
 use std::path::Path;
 use tapeloop_error::Result;
 use tapeloop_trajectory::TrajectoryKind;
@@ -23,14 +23,14 @@ impl Sources {
             if let Some(digester) = &mut self.digester {
                 digester.add_file(path);
             }
-            self.open.push(Level::Trajectory(Box::new(trajectory)));
+            self.open.push(OpenItem::Trajectory(Box::new(trajectory)));
         });
         Some(opened)
     }
 
     /// Goes to the next frame of the innermost level, which is a trajectory.
     pub(super) fn step_trajectory(&mut self) -> Option<Source> {
-        let Some(Level::Trajectory(trajectory)) = self.open.last_mut() else {
+        let Some(OpenItem::Trajectory(trajectory)) = self.open.last_mut() else {
             return None;
         };
         match trajectory.next() {
@@ -38,7 +38,7 @@ impl Sources {
                 let path = trajectory.path_of(frame.frame());
                 let takes = self.takes_next();
                 let bytes = frame.size_bytes();
-                takes.then(|| self.taken(path, Some(bytes), Ok(Content::Frame(frame))))
+                takes.then(|| self.new_source(path, Some(bytes), Ok(Content::Frame(frame))))
             }
             Ok(None) => {
                 self.open.pop();

@@ -14,7 +14,7 @@ mod tokens;
 use std::collections::BTreeMap;
 use std::fmt;
 pub use struct_layout::{StructLayout, vector, vector_bytes};
-use tokens::{Kind, Lexed, Token, tokens};
+use tokens::{Lexed, Token, TokenKind, tokens};
 
 /// What a kernel does with the memory behind a pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +69,7 @@ pub enum Number {
 /// One parameter of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parameter {
-    /// Its name.
+    /// The parameter's name.
     pub name: String,
     /// The type of a value, or of what a pointer points to.
     pub element: CudaType,
@@ -84,7 +84,7 @@ pub struct Parameter {
 pub struct Signature {
     /// The kernel's name.
     pub name: String,
-    /// Its parameters in order.
+    /// The kernel's parameters in order.
     pub parameters: Vec<Parameter>,
     /// The largest block that `__launch_bounds__` allows; `None` without it, or if it is not a
     /// product of integer constants.
@@ -96,7 +96,7 @@ pub struct Signature {
 pub struct SignatureError {
     /// The line of the text, from 1.
     pub line: usize,
-    /// What is wrong.
+    /// What is wrong with the text.
     pub message: String,
 }
 
@@ -128,7 +128,7 @@ pub struct Declarations {
 
 impl Declarations {
     /// Reads a text.
-    pub fn of(text: &str) -> Self {
+    pub fn parse(text: &str) -> Self {
         let mut all = Declarations {
             tokens: Vec::new(),
             macros: BTreeMap::new(),
@@ -150,11 +150,11 @@ impl Declarations {
     /// Reads `constexpr ... name = value;`, in the order of the text: a value names only constants
     /// before it.
     fn find_constants(&mut self) {
-        for (at, pair) in self.tokens.windows(2).enumerate() {
+        for (index, pair) in self.tokens.windows(2).enumerate() {
             let Some(name) = pair[0].word().filter(|_| pair[1].is('=')) else {
                 continue;
             };
-            let value = &self.tokens[at + 2..];
+            let value = &self.tokens[index + 2..];
             let ends = |token: &Token| ";,=".chars().any(|end| token.is(end));
             let end = value.iter().position(ends).unwrap_or(0);
             if let Some(value) = self.product(&value[..end]) {
@@ -191,39 +191,43 @@ impl Declarations {
     /// For a parameter of a type that cannot be passed.
     pub fn kernels(&self) -> Result<Vec<Signature>> {
         let mut found = Vec::new();
-        let mut at = 0;
-        while let Some(token) = self.tokens.get(at) {
-            at += 1;
+        let mut position = 0;
+        while let Some(token) = self.tokens.get(position) {
+            position += 1;
             let Some(word) = token.word() else { continue };
             let is_macro = self.kernel_macros.iter().any(|name| name == word);
             if word == "__global__" || is_macro {
-                let bounds = if is_macro { self.group(&mut at) } else { None };
-                found.extend(self.kernel(&mut at, bounds)?);
+                let bounds = if is_macro {
+                    self.group(&mut position)
+                } else {
+                    None
+                };
+                found.extend(self.kernel(&mut position, bounds)?);
             }
         }
         Ok(found)
     }
 
-    /// Reads the kernel whose return type starts at `at`; `None` if no parameter list follows.
-    fn kernel(&self, at: &mut usize, bounds: Option<&[Token]>) -> Result<Option<Signature>> {
+    /// Reads the kernel whose return type starts at `position`; `None` if no parameter list follows.
+    fn kernel(&self, position: &mut usize, bounds: Option<&[Token]>) -> Result<Option<Signature>> {
         let mut bounds = bounds;
         let mut name: Option<&Token> = None;
-        while let Some(token) = self.tokens.get(*at) {
+        while let Some(token) = self.tokens.get(*position) {
             match token.word() {
                 Some("__launch_bounds__") => {
-                    *at += 1;
-                    bounds = self.group(at);
+                    *position += 1;
+                    bounds = self.group(position);
                 }
                 Some(_) => {
                     name = Some(token);
-                    *at += 1;
+                    *position += 1;
                 }
                 None if token.is('(') => break,
-                None if token.is('*') => *at += 1,
+                None if token.is('*') => *position += 1,
                 None => return Ok(None),
             }
         }
-        let (Some(name), Some(list)) = (name, self.group(at)) else {
+        let (Some(name), Some(list)) = (name, self.group(position)) else {
             return Ok(None);
         };
         let mut parameters = Vec::new();
@@ -238,14 +242,14 @@ impl Declarations {
         }))
     }
 
-    /// The tokens between the parentheses that open at `at`. Moves `at` behind them.
-    fn group(&self, at: &mut usize) -> Option<&[Token]> {
-        let (start, mut depth) = (*at + 1, 0);
-        while let Some(token) = self.tokens.get(*at) {
-            *at += 1;
+    /// The tokens between the parentheses that open at `position`, which moves past them.
+    fn group(&self, position: &mut usize) -> Option<&[Token]> {
+        let (start, mut depth) = (*position + 1, 0);
+        while let Some(token) = self.tokens.get(*position) {
+            *position += 1;
             depth += i32::from(token.is('(')) - i32::from(token.is(')'));
             if depth == 0 {
-                return self.tokens.get(start..*at - 1);
+                return self.tokens.get(start..*position - 1);
             }
         }
         None
@@ -289,7 +293,7 @@ impl Declarations {
         let mut product: u32 = 1;
         for factor in split(tokens, '*') {
             // `a::b::NAME` is looked up as NAME.
-            let is_path = |(at, token): (usize, &Token)| match at % 3 {
+            let is_path = |(index, token): (usize, &Token)| match index % 3 {
                 0 => token.word().is_some(),
                 _ => token.is(':'),
             };
@@ -307,14 +311,15 @@ impl Declarations {
     }
 }
 
-struct Declared {
+/// A declaration such as `const T* name`.
+struct Declarator {
     name: Option<String>,
     element: CudaType,
     pointer: Option<PointerAccess>,
 }
 
 /// Reads `const T* name`.
-fn declare(tokens: &[Token]) -> Result<Declared> {
+fn declare(tokens: &[Token]) -> Result<Declarator> {
     let stars = tokens
         .iter()
         .filter(|token| token.is('*') || token.is('['))
@@ -331,7 +336,7 @@ fn declare(tokens: &[Token]) -> Result<Declared> {
     let star = tokens
         .iter()
         .position(|token| token.is('*') || token.is('['));
-    let updated = tokens.iter().any(|token| token.kind == Kind::Updated);
+    let updated = tokens.iter().any(|token| token.kind == TokenKind::Updated);
     let is_qualifier = |word: &str| {
         let all = [
             "const",
@@ -374,7 +379,7 @@ fn declare(tokens: &[Token]) -> Result<Declared> {
     if updated && pointer != Some(PointerAccess::Update) {
         return tokens[0].error("only what a pointer without const points to can be updated");
     }
-    Ok(Declared {
+    Ok(Declarator {
         name,
         element,
         pointer,
@@ -389,7 +394,7 @@ fn is_number_word(word: &str) -> bool {
 }
 
 impl Number {
-    /// Its size.
+    /// The size in bytes.
     pub fn bytes(self) -> usize {
         match self {
             Number::U8 | Number::I8 => 1,

@@ -21,8 +21,8 @@ pub struct StructLayout {
 /// The largest struct in bytes that is laid out. As a value CUDA takes far less.
 const BYTES_MAX: usize = 1 << 24;
 
-/// Sizes and alignments of the inner structs that were laid out before.
-type Known = BTreeMap<String, (usize, usize)>;
+/// Sizes and alignments, by name, of the inner structs that have been laid out.
+type InnerLayouts = BTreeMap<String, (usize, usize)>;
 
 const DATA_ALONE: &str = "a struct that is passed by value has data members alone";
 
@@ -36,7 +36,12 @@ impl Declarations {
         self.layout_within(name, 0, &mut BTreeMap::new())
     }
 
-    fn layout_within(&self, name: &str, depth: usize, known: &mut Known) -> Result<StructLayout> {
+    fn layout_within(
+        &self,
+        name: &str,
+        depth: usize,
+        known: &mut InnerLayouts,
+    ) -> Result<StructLayout> {
         let Some(&(start, open)) = self.structs.get(name) else {
             let message = format!("the text does not define struct {name}");
             return Err(SignatureError { line: 1, message });
@@ -59,11 +64,11 @@ impl Declarations {
         };
         // alignas(16)
         let head = &self.tokens[start..open];
-        if let Some(at) = head
+        if let Some(keyword) = head
             .iter()
             .position(|token| token.word() == Some("alignas"))
             && let Some(align) = head
-                .get(at + 2)
+                .get(keyword + 2)
                 .and_then(|token| self.product(std::slice::from_ref(token)))
         {
             // `alignas(0)` has no effect.
@@ -82,7 +87,7 @@ impl Declarations {
         }
     }
 
-    /// Notes where structs are defined. Of two definitions the first one counts.
+    /// Finds where structs are defined. If a struct is defined twice, the first definition counts.
     pub(super) fn find_structs(&mut self) {
         for start in 0..self.tokens.len() {
             let is_struct = |token: &Token| token.word() == Some("struct");
@@ -110,7 +115,7 @@ impl Declarations {
         tokens: &[Token],
         layout: &mut StructLayout,
         depth: usize,
-        known: &mut Known,
+        known: &mut InnerLayouts,
     ) -> Result<()> {
         if tokens.iter().any(|token| token.is('(')) {
             return tokens[0].error(DATA_ALONE);
@@ -121,21 +126,22 @@ impl Declarations {
             .iter()
             .rposition(|token| token.word().is_some())
             .unwrap_or(0);
-        let of_type: Vec<Token> = first[..words]
+        let type_tokens: Vec<Token> = first[..words]
             .iter()
             .take_while(|token| token.word().is_some())
             .cloned()
             .collect();
-        let rest = parts.map(|part| [&of_type[..], part].concat());
+        let rest = parts.map(|part| [&type_tokens[..], part].concat());
         for declarator in std::iter::once(first.to_vec()).chain(rest) {
             let (declarator, length) = match declarator.iter().position(|token| token.is('[')) {
                 None => (&declarator[..], 1),
-                Some(at) => {
-                    let length = declarator.get(at + 1..declarator.len() - 1);
+                Some(bracket) => {
+                    let length = declarator.get(bracket + 1..declarator.len() - 1);
                     match length.and_then(|length| self.product(length)) {
-                        Some(length) => (&declarator[..at], length as usize),
+                        Some(length) => (&declarator[..bracket], length as usize),
                         None => {
-                            return declarator[at].error("the array's length is not a constant");
+                            return declarator[bracket]
+                                .error("the array's length is not a constant");
                         }
                     }
                 }
@@ -170,7 +176,7 @@ impl Declarations {
             }
             if let Some(access) = declared.pointer {
                 let pointers =
-                    (0..length).map(|at| (offset + 8 * at, access, declared.element.clone()));
+                    (0..length).map(|index| (offset + 8 * index, access, declared.element.clone()));
                 layout.pointers.extend(pointers);
             }
             layout.bytes = offset + length * bytes;

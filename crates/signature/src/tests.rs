@@ -1,7 +1,7 @@
 use super::*;
 
 fn kernels(text: &str) -> Vec<Signature> {
-    Declarations::of(text).kernels().unwrap()
+    Declarations::parse(text).kernels().unwrap()
 }
 
 fn described(parameter: &Parameter) -> String {
@@ -64,7 +64,7 @@ fn macros_are_parameters_and_name_kernels_and_constants_give_the_block() {
     let names: Vec<_> = kernels[0]
         .parameters
         .iter()
-        .map(|it| (&*it.name, it.macro_name.as_deref()))
+        .map(|parameter| (&*parameter.name, parameter.macro_name.as_deref()))
         .collect();
     let cells = Some("CELL_PARAMS");
     assert_eq!(
@@ -86,7 +86,10 @@ fn macros_are_parameters_and_name_kernels_and_constants_give_the_block() {
 fn what_a_kernel_cannot_take_is_an_error_with_its_line() {
     let error = |parameter: &str| {
         let text = format!("\n__global__ void k(int a,\n{parameter}) {{}}");
-        Declarations::of(&text).kernels().unwrap_err().to_string()
+        Declarations::parse(&text)
+            .kernels()
+            .unwrap_err()
+            .to_string()
     };
     assert!(error("float** b").starts_with("line 3: a pointer to pointers"));
     assert!(error("float& b").starts_with("line 3: a kernel"));
@@ -110,7 +113,7 @@ fn structs_are_laid_out_as_cuda_does() {
         struct Bad { int f(); };
         struct Endless { Endless again; };
     ";
-    let text = Declarations::of(text);
+    let text = Declarations::parse(text);
     let inner = text.layout("Inner").unwrap();
     assert_eq!((inner.bytes, inner.align), (6, 2));
     let outer = text.layout("Outer").unwrap();
@@ -149,13 +152,18 @@ fn each_constant_and_each_inner_struct_is_looked_up_once() {
             format!("struct S{level} {{ {} }};", member.repeat(100))
         })
         .collect();
-    let text = Declarations::of(&format!("struct S0 {{}}; {structs}"));
+    let text = Declarations::parse(&format!("struct S0 {{}}; {structs}"));
     assert_eq!(text.layout("S7").unwrap().bytes, 0);
 }
 
 #[test]
 fn what_a_struct_cannot_have_is_an_error() {
-    let error = |text: &str| Declarations::of(text).layout("S").unwrap_err().to_string();
+    let error = |text: &str| {
+        Declarations::parse(text)
+            .layout("S")
+            .unwrap_err()
+            .to_string()
+    };
     let length = error("struct S { int a[ };");
     assert!(
         length.starts_with("line 1: ") && length.contains("length"),
@@ -186,7 +194,7 @@ fn what_a_struct_cannot_have_is_an_error() {
             "{large}"
         );
     }
-    let empty = Declarations::of("struct alignas(0) S {};");
+    let empty = Declarations::parse("struct alignas(0) S {};");
     assert_eq!(empty.layout("S").unwrap().bytes, 0);
 }
 
@@ -198,7 +206,7 @@ fn no_text_makes_the_reader_panic() {
         for from in 0..text.len() {
             for to in from..=text.len() {
                 if let Some(part) = text.get(from..to) {
-                    let read = Declarations::of(part);
+                    let read = Declarations::parse(part);
                     let _ = (read.kernels(), read.layout("S"));
                 }
             }

@@ -3,7 +3,7 @@
 use super::{Result, SignatureError};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum TokenKind {
     Word(String),
     Sign(char),
     /// The comment `/* updated */`.
@@ -12,18 +12,18 @@ pub(super) enum Kind {
 
 #[derive(Clone, Debug)]
 pub(super) struct Token {
-    pub(super) kind: Kind,
+    pub(super) kind: TokenKind,
     pub(super) line: usize,
 }
 
 impl Token {
     pub(super) fn is(&self, sign: char) -> bool {
-        self.kind == Kind::Sign(sign)
+        self.kind == TokenKind::Sign(sign)
     }
 
     pub(super) fn word(&self) -> Option<&str> {
         match &self.kind {
-            Kind::Word(word) => Some(word),
+            TokenKind::Word(word) => Some(word),
             _ => None,
         }
     }
@@ -42,26 +42,26 @@ pub(super) enum Lexed {
 
 pub(super) fn tokens(text: &str) -> impl Iterator<Item = Lexed> {
     let bytes = text.as_bytes();
-    let (mut at, mut line, mut line_start) = (0, 1, true);
+    let (mut offset, mut line, mut line_start) = (0, 1, true);
     std::iter::from_fn(move || {
         loop {
-            let rest = &text[at..];
+            let rest = &text[offset..];
             let c = rest.chars().next()?;
             // The length of the token that ends with `end`.
             let until = |end: &str| rest.find(end).map_or(rest.len(), |found| found + end.len());
             let (length, found) = if c == '\n' {
                 (line, line_start) = (line + 1, true);
-                at += 1;
+                offset += 1;
                 continue;
             } else if c.is_whitespace() || c == '\\' {
-                at += c.len_utf8();
+                offset += c.len_utf8();
                 continue;
             } else if rest.starts_with("//") {
                 (rest.find('\n').unwrap_or(rest.len()), None)
             } else if let Some(comment) = rest.strip_prefix("/*") {
                 let length = 2 + comment.find("*/").map_or(comment.len(), |end| end + 2);
                 let is_updated = rest[..length].trim_matches(['/', '*', ' ']) == "updated";
-                (length, is_updated.then_some(Kind::Updated))
+                (length, is_updated.then_some(TokenKind::Updated))
             } else if c == '#' && line_start {
                 let mut length = until("\n");
                 while rest[..length].trim_end().ends_with('\\') && length < rest.len() {
@@ -71,15 +71,15 @@ pub(super) fn tokens(text: &str) -> impl Iterator<Item = Lexed> {
                 }
                 let directive = Lexed::Directive(line, rest[1..length].replace("\\\n", " "));
                 line += rest[..length].matches('\n').count();
-                at += length;
+                offset += length;
                 return Some(directive);
             } else if c == '"' || c == '\'' {
-                let mut end = at + 1;
+                let mut end = offset + 1;
                 while end < bytes.len() && bytes[end] != c as u8 && bytes[end] != b'\n' {
                     end += 1 + usize::from(bytes[end] == b'\\');
                 }
                 // Do not cut a character of several bytes.
-                let mut length = (end + 1).min(bytes.len()) - at;
+                let mut length = (end + 1).min(bytes.len()) - offset;
                 while !rest.is_char_boundary(length) {
                     length += 1;
                 }
@@ -87,14 +87,14 @@ pub(super) fn tokens(text: &str) -> impl Iterator<Item = Lexed> {
             } else if c.is_alphanumeric() || c == '_' {
                 let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_');
                 let word = &rest[..end.unwrap_or(rest.len())];
-                (word.len(), Some(Kind::Word(word.to_owned())))
+                (word.len(), Some(TokenKind::Word(word.to_owned())))
             } else {
-                (c.len_utf8(), Some(Kind::Sign(c)))
+                (c.len_utf8(), Some(TokenKind::Sign(c)))
             };
             let token = found.map(|kind| Lexed::Token(Token { kind, line }));
             line += rest[..length].matches('\n').count();
             line_start = false;
-            at += length;
+            offset += length;
             if token.is_some() {
                 return token;
             }

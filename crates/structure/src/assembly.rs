@@ -2,7 +2,7 @@
 //!
 //! The reader of a format finds the [`Generators`] of assembly 1, and [`build_all`] applies them to
 //! the deposited structures. Copies come in the order of the generators and of their operators.
-//! Residues keep their order within a copy. [`of_chains`] makes one copy of some chains, and moves
+//! Residues keep their order within a copy. [`extract_chains`] makes one copy of some chains, and moves
 //! nothing, and [`concatenate`] joins all chains of several structures.
 
 mod copier;
@@ -17,7 +17,7 @@ use super::decimal::LIMIT_MILLI;
 use super::model::{Assembly, Chain, LooseSpan, Structure};
 use super::read_limits::{ReadLimits, check};
 use crate::{Error, Result};
-use copier::{Copier, GeneratorCopies};
+use copier::{ChainCopier, GeneratorCopies};
 
 /// The fix for a file whose assembly cannot be built.
 pub(super) const FIX: &str = "correct the file, or read the deposited structure";
@@ -30,7 +30,7 @@ pub(super) struct Generators {
     operators: Vec<Vec<Operator>>,
     /// For each chain, the generators that list it, ascending. The key is the chain's
     /// `label_asym_id`, or its chain id in a format without label ids.
-    of_chain: HashMap<String, Vec<u32>>,
+    by_chain: HashMap<String, Vec<u32>>,
     /// Whether the format has no label ids. Those of its structures name the parts of chains.
     by_chain_id: bool,
     /// Chains that the generators list in total.
@@ -72,9 +72,9 @@ impl Generators {
     ) -> Result<()> {
         let generator = self.operators.len() as u32 - 1;
         for chain in chains {
-            let generators = match self.of_chain.get_mut(&*chain) {
+            let generators = match self.by_chain.get_mut(&*chain) {
                 Some(known) => known,
-                None => self.of_chain.entry(chain.into_owned()).or_default(),
+                None => self.by_chain.entry(chain.into_owned()).or_default(),
             };
             if generators.last() != Some(&generator) {
                 generators.push(generator);
@@ -176,8 +176,8 @@ pub(super) fn build_all(
     let (mut atoms, mut residues) = (0, 0);
     let mut build = |structure: &Structure| {
         let built = build(structure, generators, limits)?;
-        let of_ligands = built.ligands.iter().map(|ligand| ligand.atoms.len());
-        atoms += (built.xyz.len() + of_ligands.sum::<usize>()) as u64;
+        let ligand_atoms = built.ligands.iter().map(|ligand| ligand.atoms.len());
+        atoms += (built.xyz.len() + ligand_atoms.sum::<usize>()) as u64;
         residues += built.residues.len() as u64;
         let what = |unit| move || format!("the assemblies of all models have too many {unit}");
         check("atoms_max", limits.atoms_max, atoms, what("atoms"))?;
@@ -202,12 +202,12 @@ fn build(deposited: &Structure, generators: &Generators, limits: &ReadLimits) ->
         let chains: Vec<u32> = copied.iter().map(|&(_, chain)| chain).collect();
         total.add(&contents, &chains, operators.len());
         total.check(limits)?;
-        generated.push(GeneratorCopies::of(0, &contents, chains, operators));
+        generated.push(GeneratorCopies::new(0, &contents, chains, operators));
     }
     if total.atoms == 0 && !deposited.xyz.is_empty() {
         return Err(Error::input("no atom is in a chain of assembly 1").fix(FIX));
     }
-    let mut built = Copier::new(&[deposited], total)?.copy(&generated)?;
+    let mut built = ChainCopier::new(&[deposited], total)?.copy(&generated)?;
     ligands::copy(deposited, generators, limits, &mut built)?;
     Ok(Structure {
         assembly: Assembly::First,
@@ -216,12 +216,12 @@ fn build(deposited: &Structure, generators: &Generators, limits: &ReadLimits) ->
 }
 
 /// The structure of some `chains` of `structure`, which are ascending.
-pub(super) fn of_chains(structure: &Structure, chains: Vec<u32>) -> Result<Structure> {
+pub(super) fn extract_chains(structure: &Structure, chains: Vec<u32>) -> Result<Structure> {
     let contents = contents_of_chains(structure);
     let mut total = AssemblySize::default();
     total.add(&contents, &chains, 1);
-    let copied = GeneratorCopies::of(0, &contents, chains, &[Operator::IDENTITY]);
-    Copier::new(&[structure], total)?.copy(&[copied])
+    let copied = GeneratorCopies::new(0, &contents, chains, &[Operator::IDENTITY]);
+    ChainCopier::new(&[structure], total)?.copy(&[copied])
 }
 
 /// All chains of several structures, one structure after the other. What concerns a structure as a whole is
@@ -233,7 +233,7 @@ pub(super) fn concatenate(structures: &[Structure]) -> Result<Structure> {
         let contents = contents_of_chains(structure);
         let chains: Vec<u32> = (0..structure.chains.len() as u32).collect();
         total.add(&contents, &chains, 1);
-        copied.push(GeneratorCopies::of(
+        copied.push(GeneratorCopies::new(
             source,
             &contents,
             chains,
@@ -241,7 +241,7 @@ pub(super) fn concatenate(structures: &[Structure]) -> Result<Structure> {
         ));
     }
     let sources: Vec<&Structure> = structures.iter().collect();
-    Copier::new(&sources, total)?.copy(&copied)
+    ChainCopier::new(&sources, total)?.copy(&copied)
 }
 
 /// Gives a chain the names of copy `number`; the first keeps its names.
@@ -271,7 +271,7 @@ fn copied_chains(
         let label = label.filter(|_| !generators.by_chain_id);
         let id = label.unwrap_or(&chain.auth_asym_id);
         generators
-            .of_chain
+            .by_chain
             .get(&**id)
             .map_or(&[][..], Vec::as_slice)
     };
@@ -281,8 +281,8 @@ fn copied_chains(
     let what = || format!("assembly 1 has at least {count} chains");
     check("chains_max", limits.chains_max, count as u64, what)?;
     let mut copied = Vec::with_capacity(count);
-    for (at, chain) in (0..).zip(&deposited.chains) {
-        copied.extend(copied_by(chain).iter().map(|&generator| (generator, at)));
+    for (index, chain) in (0..).zip(&deposited.chains) {
+        copied.extend(copied_by(chain).iter().map(|&generator| (generator, index)));
     }
     copied.sort_unstable();
     Ok(copied)
@@ -300,10 +300,10 @@ struct ChainContents {
 fn contents_of_chains(deposited: &Structure) -> Vec<ChainContents> {
     let mut chains = Vec::new();
     chains.resize_with(deposited.chains.len(), ChainContents::default);
-    for (at, residue) in deposited.residues.iter().enumerate() {
+    for (index, residue) in deposited.residues.iter().enumerate() {
         let chain = &mut chains[residue.chain as usize];
-        chain.residues.push(at);
-        chain.atom_count += atoms_of(deposited, at).len();
+        chain.residues.push(index);
+        chain.atom_count += atoms_of(deposited, index).len();
     }
     let mut first = deposited.atom_start[deposited.residues.len()];
     for &span in &deposited.loose {
@@ -327,7 +327,7 @@ impl AssemblySize {
     /// Adds `copies` of some chains. Each factor is below 2^32, so a product fits.
     fn add(&mut self, contents: &[ChainContents], chains: &[u32], copies: usize) {
         let sum = |count: fn(&ChainContents) -> usize| -> u64 {
-            let counts = chains.iter().map(|&at| count(&contents[at as usize]));
+            let counts = chains.iter().map(|&chain| count(&contents[chain as usize]));
             (counts.sum::<usize>() as u64).saturating_mul(copies as u64)
         };
         self.atoms = self.atoms.saturating_add(sum(|chain| chain.atom_count));
@@ -371,6 +371,6 @@ fn moved(operator: &Operator, xyz: [i32; 3]) -> Result<[i32; 3]> {
 }
 
 /// The atoms of residue `at`.
-fn atoms_of(structure: &Structure, at: usize) -> Range<u32> {
-    structure.atom_start[at]..structure.atom_start[at + 1]
+fn atoms_of(structure: &Structure, residue: usize) -> Range<u32> {
+    structure.atom_start[residue]..structure.atom_start[residue + 1]
 }

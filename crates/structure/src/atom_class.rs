@@ -100,8 +100,8 @@ impl std::fmt::Debug for AtomClass {
 /// If no class has it.
 fn radius_index(milli_angstrom: u32) -> u8 {
     let mut radii = AtomClass::RADII_MILLI_ANGSTROM.iter();
-    let at = radii.position(|&radius| radius == milli_angstrom);
-    at.expect("every radius is listed") as u8
+    let index = radii.position(|&radius| radius == milli_angstrom);
+    index.expect("every radius is listed") as u8
 }
 
 #[cfg(test)]
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
     use crate::text8::text8;
 
-    fn of(comp_id: &str, name: &str, element: u8) -> (u32, bool, bool) {
+    fn class_of(comp_id: &str, name: &str, element: u8) -> (u32, bool, bool) {
         let class = AtomClass::of(text8(comp_id.as_bytes()), text8(name.as_bytes()), element);
         let radius = class.radius_milli_angstrom();
         (radius, class.is_side(), class.is_polar())
@@ -117,27 +117,27 @@ mod tests {
 
     #[test]
     fn atoms_that_protor_lacks_have_the_radius_of_their_element() {
-        assert_eq!(of("MET", "SE", 34).0, 1900, "selenomethionine");
-        assert_eq!(of("SER", "P", 15).0, 1800, "phosphoserine");
-        assert_eq!(of("", "C", 6), (1880, false, false));
-        assert_eq!(of("UNK", "SG", 16).0, 1770);
-        assert_eq!(of("PRO", "OD1", 8).0, 1460, "hydroxyproline");
-        assert_eq!(of("LYS", "NX", 7).0, 1640);
-        assert_eq!(of("LYS", "F1", 9), (1800, true, false));
-        assert_eq!(of("LYS", "?", 255), (1800, true, false));
+        assert_eq!(class_of("MET", "SE", 34).0, 1900, "selenomethionine");
+        assert_eq!(class_of("SER", "P", 15).0, 1800, "phosphoserine");
+        assert_eq!(class_of("", "C", 6), (1880, false, false));
+        assert_eq!(class_of("UNK", "SG", 16).0, 1770);
+        assert_eq!(class_of("PRO", "OD1", 8).0, 1460, "hydroxyproline");
+        assert_eq!(class_of("LYS", "NX", 7).0, 1640);
+        assert_eq!(class_of("LYS", "F1", 9), (1800, true, false));
+        assert_eq!(class_of("LYS", "?", 255), (1800, true, false));
     }
 
     #[test]
     fn side_depends_on_the_name_and_polar_on_the_element() {
-        assert_eq!(of("ALA", "N", 7), (1640, false, true));
-        assert_eq!(of("ALA", "CA", 6), (1880, false, false));
-        assert_eq!(of("ALA", "C", 6), (1610, false, false));
-        assert_eq!(of("ALA", "O", 8), (1420, false, true));
-        assert_eq!(of("ALA", "OXT", 8), (1460, false, true));
-        assert_eq!(of("ALA", "CB", 6), (1880, true, false));
-        assert_eq!(of("CYS", "SG", 16), (1770, true, true));
-        assert_eq!(of("DA", "P", 15), (1800, true, true));
-        assert_eq!(of("MET", "SE", 34), (1900, true, true));
+        assert_eq!(class_of("ALA", "N", 7), (1640, false, true));
+        assert_eq!(class_of("ALA", "CA", 6), (1880, false, false));
+        assert_eq!(class_of("ALA", "C", 6), (1610, false, false));
+        assert_eq!(class_of("ALA", "O", 8), (1420, false, true));
+        assert_eq!(class_of("ALA", "OXT", 8), (1460, false, true));
+        assert_eq!(class_of("ALA", "CB", 6), (1880, true, false));
+        assert_eq!(class_of("CYS", "SG", 16), (1770, true, true));
+        assert_eq!(class_of("DA", "P", 15), (1800, true, true));
+        assert_eq!(class_of("MET", "SE", 34), (1900, true, true));
     }
 
     #[test]
@@ -152,7 +152,7 @@ mod tests {
     fn class_zero_means_no_atom() {
         assert_eq!(AtomClass::default().radius_milli_angstrom(), 0);
         for element in 0..=u8::MAX {
-            assert_ne!(of("XXX", "C", element).0, 0);
+            assert_ne!(class_of("XXX", "C", element).0, 0);
         }
     }
 }

@@ -18,8 +18,8 @@ pub struct AtomName(u8);
 impl AtomName {
     /// The code of a name without blanks: `CG1`.
     pub fn of(name: &str) -> Self {
-        let at = NAMES.iter().position(|known| *known == name);
-        AtomName(at.map_or(0, |at| at as u8 + 1))
+        let index = NAMES.iter().position(|known| *known == name);
+        AtomName(index.map_or(0, |index| index as u8 + 1))
     }
 
     /// The code of a name that is padded with spaces.
@@ -27,22 +27,22 @@ impl AtomName {
         // Compared as words: this runs for each atom of a residue that is not in the usual order.
         const WORDS: [u64; NAMES.len()] = {
             let mut words = [0; NAMES.len()];
-            let mut at = 0;
-            while at < NAMES.len() {
-                words[at] = u64::from_le_bytes(padded(NAMES[at]));
-                at += 1;
+            let mut index = 0;
+            while index < NAMES.len() {
+                words[index] = u64::from_le_bytes(padded(NAMES[index]));
+                index += 1;
             }
             words
         };
         let word = u64::from_le_bytes(name);
-        let at = WORDS.iter().position(|known| *known == word);
-        AtomName(at.map_or(0, |at| at as u8 + 1))
+        let index = WORDS.iter().position(|known| *known == word);
+        AtomName(index.map_or(0, |index| index as u8 + 1))
     }
 
     /// The name; empty for any other name.
     pub fn as_str(self) -> &'static str {
         match usize::from(self.0).checked_sub(1) {
-            Some(at) => NAMES.get(at).copied().unwrap_or_default(),
+            Some(index) => NAMES.get(index).copied().unwrap_or_default(),
             None => "",
         }
     }
@@ -50,10 +50,10 @@ impl AtomName {
 
 const fn padded(name: &str) -> Text8 {
     let (bytes, mut padded) = (name.as_bytes(), *b"        ");
-    let mut at = 0;
-    while at < bytes.len() {
-        padded[at] = bytes[at];
-        at += 1;
+    let mut index = 0;
+    while index < bytes.len() {
+        padded[index] = bytes[index];
+        index += 1;
     }
     padded
 }

@@ -52,7 +52,7 @@ impl Default for Atom {
 
 /// A stretch of atoms of one residue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Run {
+pub(super) struct AtomRun {
     /// Index into [`AtomTable::models`].
     pub model: u32,
     /// Index into [`AtomTable::chains`].
@@ -89,7 +89,7 @@ pub(super) struct Run {
 
 /// The kind of a polymer component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum PolymerKind {
     /// Has a row in the output.
     Amino,
     /// Atoms only; dropped if nucleic acids are not wanted.
@@ -101,11 +101,11 @@ pub(super) enum Kind {
 /// What the file states about an entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(super) enum Entity {
-    /// Nothing: the component decides what is polymer.
+    /// The file states nothing: the component decides what is polymer.
     #[default]
     Unknown,
     /// A polymer; the kind of those of its components that the component table lacks.
-    Polymer(Option<Kind>),
+    Polymer(Option<PolymerKind>),
     /// Water, a ligand or a chain of sugars.
     Other,
 }
@@ -116,14 +116,14 @@ pub(super) struct Sequences {
     /// Each with the author's chain id.
     components: HashSet<(NameId, Text8)>,
     /// The kind of the first component of a chain that the component table has.
-    kinds: HashMap<NameId, Kind>,
+    kinds: HashMap<NameId, PolymerKind>,
 }
 
 impl Sequences {
     /// Adds a component to the sequence of a chain; `kind` is what the component table says of it.
-    pub(super) fn add(&mut self, chain: NameId, comp: Text8, kind: Option<Kind>) {
+    pub(super) fn add(&mut self, chain: NameId, comp: Text8, kind: Option<PolymerKind>) {
         self.components.insert((chain, comp));
-        if let Some(kind) = kind.filter(|kind| *kind != Kind::Cap) {
+        if let Some(kind) = kind.filter(|kind| *kind != PolymerKind::Cap) {
             self.kinds.entry(chain).or_insert(kind);
         }
     }
@@ -133,8 +133,8 @@ impl Sequences {
         !self.components.is_empty() && self.components.contains(&(chain, comp))
     }
 
-    /// What the components of a chain are, by those that the component table has.
-    pub(super) fn kind(&self, chain: NameId) -> Option<Kind> {
+    /// The kind of a chain's components, from those that the component table has.
+    pub(super) fn kind(&self, chain: NameId) -> Option<PolymerKind> {
         self.kinds.get(&chain).copied()
     }
 }
@@ -150,7 +150,7 @@ pub(super) struct RawChain {
 
 /// A range of a chain that is a range of a UniProt sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Reference {
+pub(super) struct SequenceReference {
     /// The author's chain id; [`NO_NAME`] for any.
     pub chain: NameId,
     /// The entity; [`NO_NAME`] for any.
@@ -170,9 +170,9 @@ pub(super) struct Reference {
 pub(super) type ResidueName = (NameId, Option<i32>, u8, Text8);
 
 /// A link that the file states: two residues, each with the name of its atom.
-pub(super) type Link = [(ResidueName, Text8); 2];
+pub(super) type StatedLink = [(ResidueName, Text8); 2];
 
-/// Index of a text in [`Names`].
+/// Index of a text in [`NameTable`].
 pub(super) type NameId = u32;
 
 /// The empty text.
@@ -180,12 +180,12 @@ pub(super) const NO_NAME: NameId = 0;
 
 /// The distinct texts of a file by number; number 0 is the empty one.
 #[derive(Default)]
-pub(super) struct Names {
+pub(super) struct NameTable {
     text: Vec<Arc<str>>,
     index: HashMap<Box<[u8]>, NameId>,
 }
 
-impl Names {
+impl NameTable {
     /// The number of `text`, which is added if it is new.
     pub(super) fn intern(&mut self, text: &[u8]) -> NameId {
         if text.is_empty() {
@@ -204,7 +204,7 @@ impl Names {
     /// file share it.
     pub(super) fn get(&self, id: NameId) -> Arc<str> {
         match id.checked_sub(1) {
-            Some(at) => Arc::clone(&self.text[at as usize]),
+            Some(index) => Arc::clone(&self.text[index as usize]),
             None => Arc::default(),
         }
     }
@@ -221,21 +221,21 @@ pub(super) struct AtomTable {
     pub models: Vec<i32>,
     pub atoms: Vec<Atom>,
     /// In file order. The runs of several models may alternate.
-    pub runs: Vec<Run>,
+    pub runs: Vec<AtomRun>,
     pub chains: Vec<RawChain>,
-    pub names: Names,
+    pub names: NameTable,
     /// UniProt accessions.
     pub accessions: Vec<NameId>,
-    pub references: Vec<Reference>,
+    pub references: Vec<SequenceReference>,
     /// Kinds that the file itself gives to components.
-    pub components: HashMap<Text8, Kind>,
+    pub components: HashMap<Text8, PolymerKind>,
     /// The components of chains whose sequence the file states without entities (SEQRES).
     pub sequences: Sequences,
     /// Chains' whole sequences by chain, if they are wanted.
     pub whole_sequences: HashMap<u32, Arc<[SequenceResidue]>>,
     /// The covalent links that the file states, if ligands are kept. Those with a metal may be among
     /// them.
-    pub links: Vec<Link>,
+    pub links: Vec<StatedLink>,
     /// What the file states about its entry as a whole.
     pub header: EntryHeader,
     /// The generators of assembly 1, if it is wanted and the file has it.
@@ -363,7 +363,7 @@ impl AtomTable {
     }
 
     /// Adds a link.
-    pub(super) fn add_link(&mut self, link: Link) -> Result<()> {
+    pub(super) fn add_link(&mut self, link: StatedLink) -> Result<()> {
         let (max, count) = (self.limits.residues_max, self.links.len() as u64 + 1);
         check("residues_max", max, count, || "the file has too many links")?;
         self.links.push(link);
@@ -387,7 +387,7 @@ impl AtomTable {
             return;
         }
         let accession = self.accession(accession);
-        self.references.push(Reference {
+        self.references.push(SequenceReference {
             chain,
             entity,
             label_numbers,
@@ -399,14 +399,14 @@ impl AtomTable {
     }
 
     /// Starts a run. The atoms pushed from now on belong to it.
-    pub(super) fn start_run(&mut self, run: Run) -> Result<()> {
+    pub(super) fn start_run(&mut self, run: AtomRun) -> Result<()> {
         self.end_run();
         if self.runs.len() == self.runs.capacity() {
             let max = self.limits.residues_max;
             grow(&mut self.runs, 1, "residues_max", max, "residues")?;
         }
         let atoms = self.atoms.len() as u32..0;
-        self.runs.push(Run { atoms, ..run });
+        self.runs.push(AtomRun { atoms, ..run });
         Ok(())
     }
 
@@ -455,7 +455,7 @@ impl AtomTable {
     }
 
     /// A run's chain, component and number, for messages: `A LYS 33`.
-    pub(super) fn residue_text(&self, run: &Run) -> String {
+    pub(super) fn residue_text(&self, run: &AtomRun) -> String {
         let chain = self.names.get(self.chains[run.chain as usize].auth);
         let comp = String::from_utf8_lossy(run.comp.trim_ascii_end()).into_owned();
         let number = run.seq.map(|seq| seq.to_string()).unwrap_or_default();
@@ -468,7 +468,7 @@ impl AtomTable {
 
     /// The atoms of a run.
     #[inline]
-    pub(super) fn atoms_of(&self, run: &Run) -> &[Atom] {
+    pub(super) fn atoms_of(&self, run: &AtomRun) -> &[Atom] {
         &self.atoms[run.atoms.start as usize..run.atoms.end as usize]
     }
 }

@@ -11,7 +11,7 @@ const SHIFT: u32 = 11;
 /// time for hostile files.
 const POINTS_MAX: usize = 32;
 
-/// Points with `T` each, by their cells.
+/// Points, each with a value of type `T`, by their cells.
 pub(super) struct Cells<T>(HashMap<[i32; 3], Vec<([i32; 3], T)>>);
 
 impl<T> Default for Cells<T> {
@@ -45,7 +45,7 @@ impl<T> Cells<T> {
         distance: i64,
     ) -> impl Iterator<Item = &([i32; 3], T)> {
         let [x, y, z] = cell_of(xyz);
-        let around = (0..27).map(move |at| [x + at % 3 - 1, y + at / 3 % 3 - 1, z + at / 9 - 1]);
+        let around = (0..27).map(move |i| [x + i % 3 - 1, y + i / 3 % 3 - 1, z + i / 9 - 1]);
         let points = around.filter_map(|cell| self.0.get(&cell)).flatten();
         points.filter(move |(point, _)| is_within(xyz, *point, distance))
     }

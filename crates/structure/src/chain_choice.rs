@@ -1,9 +1,9 @@
-//! A structure of one of its chains.
+//! The names of chains, and [`Structure::keep_chain`], which reduces a structure to one chain.
 
 use std::collections::HashMap;
 
 use super::assembly;
-use super::model::{MISSING, Structure};
+use super::model::{MISSING, Residue, Structure};
 use super::text::quoted;
 use crate::{Error, Result};
 
@@ -78,7 +78,7 @@ impl Structure {
             Some(_) => (0..)
                 .zip(&self.chains)
                 .filter(|(_, chain)| &*chain.auth_asym_id == name)
-                .map(|(at, _)| at)
+                .map(|(index, _)| index)
                 .collect(),
             None => vec![kept as u32],
         };
@@ -90,7 +90,7 @@ impl Structure {
             let next = molecules.len() as u32;
             ligand.molecule = *molecules.entry(ligand.molecule).or_insert(next);
         }
-        *self = assembly::of_chains(self, kept)?;
+        *self = assembly::extract_chains(self, kept)?;
         self.ligands = ligands;
         Ok(())
     }
@@ -101,25 +101,32 @@ impl Structure {
         let (atoms, chains) = (self.xyz.len(), self.chains.len());
         let columns = [self.element.len(), self.class.len(), self.b_factor.len()];
         let starts = &self.atom_start;
-        let loose: u64 = self.loose.iter().map(|it| u64::from(it.atom_count)).sum();
-        let of_residues = starts.last().map_or(0, |&end| u64::from(end));
+        let loose: u64 = self
+            .loose
+            .iter()
+            .map(|span| u64::from(span.atom_count))
+            .sum();
+        let residue_atoms = starts.last().map_or(0, |&end| u64::from(end));
         columns == [atoms; 3]
             && [0, atoms].contains(&self.atom_name.len())
             && starts.len() == self.residues.len() + 1
             && starts[0] == 0
             && starts.is_sorted()
-            && of_residues + loose == atoms as u64
-            && self.loose.iter().all(|it| (it.chain as usize) < chains)
+            && residue_atoms + loose == atoms as u64
+            && self.loose.iter().all(|span| (span.chain as usize) < chains)
             && self
                 .residues
                 .iter()
                 .zip(starts.windows(2))
-                .all(|(it, own)| {
-                    let is_own = |&atom: &u32| atom == MISSING || (own[0]..own[1]).contains(&atom);
-                    (it.chain as usize) < chains
-                        && [it.n, it.ca, it.c, it.o, it.cb].iter().all(is_own)
+                .all(|(residue, ends)| {
+                    let atoms = ends[0]..ends[1];
+                    let is_valid = |atom: &u32| *atom == MISSING || atoms.contains(atom);
+                    let Residue {
+                        n, ca, c, o, cb, ..
+                    } = residue;
+                    (residue.chain as usize) < chains && [n, ca, c, o, cb].into_iter().all(is_valid)
                 })
-            && (self.channels.iter()).all(|it| it.values.len() == self.residues.len())
+            && (self.channels.iter()).all(|channel| channel.values.len() == self.residues.len())
     }
 }
 
@@ -203,19 +210,19 @@ mod tests {
     fn a_structure_whose_columns_do_not_fit_is_an_error() {
         type Change = fn(&mut Structure);
         let changes: [Change; 8] = [
-            |it| {
-                it.channels.push(Channel {
+            |structure| {
+                structure.channels.push(Channel {
                     name: "short".to_owned(),
                     values: vec![1.0],
                 })
             },
-            |it| it.residues[1].chain = 9,
-            |it| it.residues[1].ca = 0,
-            |it| it.loose[0].chain = 9,
-            |it| it.loose[0].atom_count = u32::MAX,
-            |it| it.atom_start.clear(),
-            |it| it.atom_start[1] = 99,
-            |it| it.b_factor.clear(),
+            |structure| structure.residues[1].chain = 9,
+            |structure| structure.residues[1].ca = 0,
+            |structure| structure.loose[0].chain = 9,
+            |structure| structure.loose[0].atom_count = u32::MAX,
+            |structure| structure.atom_start.clear(),
+            |structure| structure.atom_start[1] = 99,
+            |structure| structure.b_factor.clear(),
         ];
         for change in changes {
             let mut structure = read(&text("AB"));

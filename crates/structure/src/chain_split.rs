@@ -22,7 +22,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
-use super::atom_table::{Atom, Kind, NO_NAME, Run};
+use super::atom_table::{Atom, AtomRun, NO_NAME, PolymerKind};
 use super::cells::Cells;
 use super::element::is_heavy;
 use super::membership::is_bonded;
@@ -59,8 +59,8 @@ pub(super) struct SplitChain {
 
 /// Two residues in one place.
 #[derive(Debug)]
-pub(super) struct Copies {
-    /// [`Run::offset`] of the second residue.
+pub(super) struct OverlappingCopies {
+    /// [`AtomRun::offset`] of the second residue.
     pub offset: u32,
     pub message: String,
 }
@@ -80,25 +80,25 @@ impl ChainSplitter {
         candidates: &ResidueRuns<Candidate>,
         model: ModelRuns,
         rule: ChainSplit,
-    ) -> Result<Vec<SplitChain>, Copies> {
+    ) -> Result<Vec<SplitChain>, OverlappingCopies> {
         let mut chains = self.unusual_chains(candidates, model, rule);
         if chains.is_empty() {
             return Ok(Vec::new());
         }
-        for (at, residue) in (0..).zip(&candidates.residues) {
+        for (index, residue) in (0..).zip(&candidates.residues) {
             if let Some(chain) = chains.get_mut(&model.runs[residue.head as usize].chain) {
-                chain.residues.push(at);
+                chain.residues.push(index);
             }
         }
         let mut split = Vec::new();
         for (number, chain) in chains {
-            let chain = Chain::new(candidates, model, number, chain);
+            let chain = ChainResidues::new(candidates, model, number, chain);
             let starts = chain.starts(rule)?;
             if let Some(&(_, reason)) = starts.first() {
                 split.push(SplitChain {
                     chain: chain.number,
                     residues: chain.residues,
-                    starts: starts.into_iter().map(|(at, _)| at).collect(),
+                    starts: starts.into_iter().map(|(index, _)| index).collect(),
                     reason,
                 });
             }
@@ -106,8 +106,8 @@ impl ChainSplitter {
         Ok(split)
     }
 
-    /// The chains that rules may apply to: of one residue and the one before it in the chain, the
-    /// second is in another segment, or its number is lower. They have room for their residues.
+    /// The chains that a rule may split: those with a residue whose segment is not that of the residue
+    /// before it in the chain, or whose number is lower. Their lists of residues are empty.
     fn unusual_chains(
         &mut self,
         candidates: &ResidueRuns<Candidate>,
@@ -116,20 +116,20 @@ impl ChainSplitter {
     ) -> BTreeMap<u32, UnusualChain> {
         self.last.clear();
         let mut found: BTreeMap<u32, UnusualChain> = BTreeMap::new();
-        let mut before: Option<(u32, &Run)> = None;
-        for (at, residue) in (0..).zip(&candidates.residues) {
+        let mut before: Option<(u32, &AtomRun)> = None;
+        for (index, residue) in (0..).zip(&candidates.residues) {
             let run = &model.runs[residue.head as usize];
             let last = match before {
                 Some((_, last)) if last.chain == run.chain => Some(last),
-                Some((last_at, last)) => {
-                    self.last.set(last.chain, last_at);
+                Some((last_index, last)) => {
+                    self.last.set(last.chain, last_index);
                     let last = self.last.get(run.chain);
-                    last.map(|at| &model.runs[candidates.residues[at as usize].head as usize])
+                    last.map(|index| &model.runs[candidates.residues[index as usize].head as usize])
                 }
                 None => None,
             };
             if let Some(last) = last {
-                let number = |run: &Run| (run.seq.unwrap_or_default(), run.ins_code);
+                let number = |run: &AtomRun| (run.seq.unwrap_or_default(), run.ins_code);
                 let is_lower = number(last) > number(run);
                 let has_ter = last.segment != run.segment
                     && (rule != ChainSplit::Auto || !leaves_gap(last, run));
@@ -137,14 +137,14 @@ impl ChainSplitter {
                     found.entry(run.chain).or_default().has_lower |= is_lower;
                 }
             }
-            before = Some((at, run));
+            before = Some((index, run));
         }
         found
     }
 }
 
-/// Whether residues are missing between two, as the number of the second is higher by two or more.
-fn leaves_gap(before: &Run, this: &Run) -> bool {
+/// Whether residues are missing between two residues: the second number is higher by two or more.
+fn leaves_gap(before: &AtomRun, this: &AtomRun) -> bool {
     let numbers = before.seq.zip(this.seq);
     numbers.is_some_and(|(before, this)| i64::from(this) - i64::from(before) > 1)
 }
@@ -152,27 +152,28 @@ fn leaves_gap(before: &Run, this: &Run) -> bool {
 /// A chain that rules may apply to.
 #[derive(Default)]
 struct UnusualChain {
-    /// Whether a number is lower than the one before. Otherwise no number repeats.
+    /// Whether a residue's number is lower than that of the residue before it. If none is, no number
+    /// repeats.
     has_lower: bool,
-    /// As [`Chain::residues`].
+    /// As [`ChainResidues::residues`].
     residues: Vec<u32>,
 }
 
 /// The residues of a chain.
-struct Chain<'a> {
+struct ChainResidues<'a> {
     candidates: &'a ResidueRuns<Candidate>,
     model: ModelRuns<'a>,
     /// Index into the table's chains.
     number: u32,
     /// Indices into the candidates, in file order.
     residues: Vec<u32>,
-    /// For each residue the number of its site: consecutive residues of one number are one.
+    /// For each residue, the number of its site. Consecutive residues with the same number are one site.
     sites: Vec<u32>,
     /// As [`UnusualChain::has_lower`].
     has_lower: bool,
 }
 
-/// An atom of a residue, an index into [`Chain::residues`].
+/// An atom of a residue, an index into [`ChainResidues::residues`].
 #[derive(Clone, Copy)]
 struct PlacedAtom {
     residue: usize,
@@ -180,7 +181,7 @@ struct PlacedAtom {
     altloc: u8,
 }
 
-impl<'a> Chain<'a> {
+impl<'a> ChainResidues<'a> {
     fn new(
         candidates: &'a ResidueRuns<Candidate>,
         model: ModelRuns<'a>,
@@ -188,7 +189,7 @@ impl<'a> Chain<'a> {
         chain: UnusualChain,
     ) -> Self {
         let sites = Vec::with_capacity(chain.residues.len());
-        let mut chain = Chain {
+        let mut chain = ChainResidues {
             candidates,
             model,
             number,
@@ -197,29 +198,29 @@ impl<'a> Chain<'a> {
             has_lower: chain.has_lower,
         };
         let mut site = 0;
-        for at in 0..chain.residues.len() {
-            site += u32::from(at > 0 && chain.number(at) != chain.number(at - 1));
+        for residue in 0..chain.residues.len() {
+            site += u32::from(residue > 0 && chain.number(residue) != chain.number(residue - 1));
             chain.sites.push(site);
         }
         chain
     }
 
-    /// The residues before which the chain is split, ascending, and why.
-    fn starts(&self, rule: ChainSplit) -> Result<Vec<(usize, &'static str)>, Copies> {
+    /// The residues before which the chain is split, ascending, each with the reason.
+    fn starts(&self, rule: ChainSplit) -> Result<Vec<(usize, &'static str)>, OverlappingCopies> {
         let starts = |splits: &dyn Fn(usize) -> bool, reason| {
-            let starts = (1..self.residues.len()).filter(|&at| splits(at));
-            starts.map(|at| (at, reason)).collect()
+            let starts = (1..self.residues.len()).filter(|&residue| splits(residue));
+            starts.map(|residue| (residue, reason)).collect()
         };
         Ok(match rule {
             ChainSplit::Auto => return self.automatic_starts(),
             ChainSplit::Id => Vec::new(),
-            ChainSplit::Ter => starts(&|at| self.is_other_segment(at), TER),
-            ChainSplit::Segid => starts(&|at| self.is_other_segid(at), OTHER_SEGID),
-            ChainSplit::Number => starts(&|at| self.starts_anew(at), LOWER_NUMBER),
+            ChainSplit::Ter => starts(&|residue| self.is_other_segment(residue), TER),
+            ChainSplit::Segid => starts(&|residue| self.is_other_segid(residue), OTHER_SEGID),
+            ChainSplit::Number => starts(&|residue| self.starts_anew(residue), LOWER_NUMBER),
         })
     }
 
-    fn automatic_starts(&self) -> Result<Vec<(usize, &'static str)>, Copies> {
+    fn automatic_starts(&self) -> Result<Vec<(usize, &'static str)>, OverlappingCopies> {
         let count = self.residues.len();
         let repeats = self.has_lower && self.repeats(0..count);
         if repeats {
@@ -230,94 +231,98 @@ impl<'a> Chain<'a> {
             self.refuse_copies(0..count, is_copy)?;
         }
         let has_no_id = self.model.table.chains[self.number as usize].auth == NO_NAME;
-        let reason = |at: usize| {
-            let [before, this] = [at - 1, at].map(|at| self.run(at));
+        let reason = |residue: usize| {
+            let [before, this] = [residue - 1, residue].map(|residue| self.run(residue));
             let have_segids = ![before.segid, this.segid].contains(b"    ");
             let separates = have_segids && (has_no_id || repeats);
-            if self.is_other_segid(at) && (separates || !self.is_linked(at)) {
+            if self.is_other_segid(residue) && (separates || !self.is_linked(residue)) {
                 return Some(OTHER_SEGID);
             }
-            let is_next = self.is_other_segment(at) && !leaves_gap(before, this);
-            (is_next && !self.is_linked(at)).then_some(TER)
+            let is_next = self.is_other_segment(residue) && !leaves_gap(before, this);
+            (is_next && !self.is_linked(residue)).then_some(TER)
         };
-        let starts = (1..count).filter_map(|at| Some((at, reason(at)?)));
+        let starts = (1..count).filter_map(|residue| Some((residue, reason(residue)?)));
         let mut starts: Vec<(usize, &'static str)> = starts.collect();
         if repeats {
-            let ends: Vec<usize> = starts.iter().map(|&(at, _)| at).chain([count]).collect();
+            let ends: Vec<usize> = starts
+                .iter()
+                .map(|&(residue, _)| residue)
+                .chain([count])
+                .collect();
             let mut first = 0;
             for end in ends {
                 self.split_part(first..end, &mut starts)?;
                 first = end;
             }
-            starts.sort_unstable_by_key(|&(at, _)| at);
+            starts.sort_unstable_by_key(|&(residue, _)| residue);
         }
         Ok(starts)
     }
 
-    /// Adds where residue numbers start anew in a part in which they repeat.
+    /// If residue numbers repeat in a part, adds to `starts` where they start anew.
     fn split_part(
         &self,
         part: Range<usize>,
         starts: &mut Vec<(usize, &'static str)>,
-    ) -> Result<(), Copies> {
+    ) -> Result<(), OverlappingCopies> {
         if !self.repeats(part.clone()) {
             return Ok(());
         }
         let inner = part.start + 1..part.end;
-        let lower: Vec<usize> = inner.filter(|&at| self.starts_anew(at)).collect();
+        let lower: Vec<usize> = inner.filter(|&start| self.starts_anew(start)).collect();
         let stretch = |residue: usize| lower.partition_point(|&start| start <= residue);
         self.refuse_copies(part, |one, other| {
             stretch(one.residue) != stretch(other.residue)
         })?;
-        starts.extend(lower.iter().map(|&at| (at, LOWER_NUMBER)));
+        starts.extend(lower.iter().map(|&start| (start, LOWER_NUMBER)));
         Ok(())
     }
 
     /// The first run of a residue.
-    fn run(&self, at: usize) -> &Run {
-        let residue = &self.candidates.residues[self.residues[at] as usize];
-        &self.model.runs[residue.head as usize]
+    fn run(&self, residue: usize) -> &AtomRun {
+        let candidate = &self.candidates.residues[self.residues[residue] as usize];
+        &self.model.runs[candidate.head as usize]
     }
 
     /// Number and insertion code.
-    fn number(&self, at: usize) -> (Option<i32>, u8) {
-        let run = self.run(at);
+    fn number(&self, residue: usize) -> (Option<i32>, u8) {
+        let run = self.run(residue);
         (run.seq, run.ins_code)
     }
 
     /// Whether TER is between a residue and the one before.
-    fn is_other_segment(&self, at: usize) -> bool {
-        self.run(at - 1).segment != self.run(at).segment
+    fn is_other_segment(&self, residue: usize) -> bool {
+        self.run(residue - 1).segment != self.run(residue).segment
     }
 
-    fn is_other_segid(&self, at: usize) -> bool {
-        self.run(at - 1).segid != self.run(at).segid
+    fn is_other_segid(&self, residue: usize) -> bool {
+        self.run(residue - 1).segid != self.run(residue).segid
     }
 
-    fn atoms(&self, at: usize) -> impl Iterator<Item = &Atom> {
-        let residue = &self.candidates.residues[self.residues[at] as usize];
-        let atoms = self.candidates.atoms(self.model, residue);
+    fn atoms(&self, residue: usize) -> impl Iterator<Item = &Atom> {
+        let candidate = &self.candidates.residues[self.residues[residue] as usize];
+        let atoms = self.candidates.atoms(self.model, candidate);
         atoms.take(RESIDUE_ATOMS_MAX)
     }
 
     /// Whether the number of a residue is lower than that of the one before, and no bond joins them.
-    fn starts_anew(&self, at: usize) -> bool {
-        self.run(at).seq < self.run(at - 1).seq && !self.is_linked(at)
+    fn starts_anew(&self, residue: usize) -> bool {
+        self.run(residue).seq < self.run(residue - 1).seq && !self.is_linked(residue)
     }
 
     /// Whether a bond of the backbone joins a residue to the one before, or the alpha carbons are near
     /// if an atom of a peptide bond is missing.
-    fn is_linked(&self, at: usize) -> bool {
-        let [from, to] = [at - 1, at].map(|at| self.residues[at] as usize);
-        let named = |at, name: &'static Text8| {
-            let atoms = self.atoms(at);
+    fn is_linked(&self, residue: usize) -> bool {
+        let [from, to] = [residue - 1, residue].map(|residue| self.residues[residue] as usize);
+        let named = |residue, name: &'static Text8| {
+            let atoms = self.atoms(residue);
             atoms.filter(move |atom| atom.name == *name)
         };
-        let has = |at, name| named(at, name).next().is_some();
+        let has = |residue, name| named(residue, name).next().is_some();
         is_bonded(self.candidates, self.model, from, to)
-            || ((!has(at - 1, b"C       ") || !has(at, b"N       "))
-                && named(at - 1, b"CA      ").any(|one| {
-                    named(at, b"CA      ").any(|other| is_within(one.xyz, other.xyz, CA_LINK))
+            || ((!has(residue - 1, b"C       ") || !has(residue, b"N       "))
+                && named(residue - 1, b"CA      ").any(|one| {
+                    named(residue, b"CA      ").any(|other| is_within(one.xyz, other.xyz, CA_LINK))
                 }))
     }
 
@@ -325,10 +330,10 @@ impl<'a> Chain<'a> {
     fn repeats(&self, part: Range<usize>) -> bool {
         // The last residue of each number.
         let mut seen: HashMap<(Option<i32>, u8), usize> = HashMap::new();
-        part.into_iter().any(|at| {
-            let last = seen.insert(self.number(at), at);
+        part.into_iter().any(|residue| {
+            let last = seen.insert(self.number(residue), residue);
             last.is_some_and(|last| {
-                self.sites[last] != self.sites[at] && self.exclude_each_other(last, at)
+                self.sites[last] != self.sites[residue] && self.exclude_each_other(last, residue)
             })
         })
     }
@@ -338,23 +343,23 @@ impl<'a> Chain<'a> {
     /// continues the residue.
     fn exclude_each_other(&self, one: usize, other: usize) -> bool {
         let name = |atom: &Atom| (atom.name, atom.altloc);
-        let kind = |at: usize| {
-            self.candidates.residues[self.residues[at] as usize]
+        let kind = |residue: usize| {
+            self.candidates.residues[self.residues[residue] as usize]
                 .data
                 .kind()
         };
         let kinds = [kind(one), kind(other)];
         self.run(one).comp == self.run(other).comp
-            || (kinds.contains(&Kind::Amino) && kinds.contains(&Kind::Nucleotide))
+            || (kinds.contains(&PolymerKind::Amino) && kinds.contains(&PolymerKind::Nucleotide))
             || (self.atoms(one)).any(|one| self.atoms(other).any(|other| name(one) == name(other)))
     }
 
-    /// Refuses two atoms of a part in one place for which `are_copies` holds.
+    /// Refuses a part with two atoms in one place for which `are_copies` is true.
     fn refuse_copies(
         &self,
         part: Range<usize>,
         are_copies: impl Fn(&PlacedAtom, &PlacedAtom) -> bool,
-    ) -> Result<(), Copies> {
+    ) -> Result<(), OverlappingCopies> {
         let mut earlier: Cells<PlacedAtom> = Cells::default();
         for residue in part {
             for atom in self.atoms(residue).filter(|atom| is_heavy(atom.element)) {
@@ -375,7 +380,7 @@ impl<'a> Chain<'a> {
         Ok(())
     }
 
-    fn copies(&self, one: &PlacedAtom, other: &PlacedAtom) -> Copies {
+    fn copies(&self, one: &PlacedAtom, other: &PlacedAtom) -> OverlappingCopies {
         let text = |atom: &PlacedAtom| {
             let name = String::from_utf8_lossy(atom.name.trim_ascii_end()).into_owned();
             format!(
@@ -384,7 +389,7 @@ impl<'a> Chain<'a> {
                 self.model.table.residue_text(self.run(atom.residue))
             )
         };
-        Copies {
+        OverlappingCopies {
             offset: self.run(other.residue).offset,
             message: format!(
                 "residue numbers of a chain repeat, and atom {} and atom {} are less than 1 A apart: the \

@@ -127,8 +127,8 @@ fn check_parts(structure: &Structure) -> Result<()> {
     let atoms = structure.xyz.len();
     let chains = structure.chains.len();
     let starts = &structure.atom_start;
-    let of_rows = structure.residues.iter().map(|residue| residue.chain);
-    let of_loose = structure.loose.iter().map(|span| span.chain);
+    let row_chains = structure.residues.iter().map(|residue| residue.chain);
+    let loose_chains = structure.loose.iter().map(|span| span.chain);
     let loose_atoms: usize = structure
         .loose
         .iter()
@@ -154,8 +154,8 @@ fn check_parts(structure: &Structure) -> Result<()> {
         "a ligand has more than 65535 atoms"
     } else if chains > CheckedStructure::CHAINS_MAX {
         "it has more than 524287 chains"
-    } else if of_rows
-        .chain(of_loose)
+    } else if row_chains
+        .chain(loose_chains)
         .any(|chain| chain as usize >= chains)
     {
         "a residue or loose atom is of a chain that the structure does not list"

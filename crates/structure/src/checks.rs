@@ -145,7 +145,8 @@ impl Findings {
         found.map_or(0, |finding| finding.count)
     }
 
-    /// Counts a check `count` times more; `first` is asked for the place if it is the first one.
+    /// Adds `count` to the count of a check. `first` returns the place; it is called only for the first
+    /// finding of the check.
     pub fn add(&mut self, check: Check, count: u32, first: impl FnOnce() -> String) {
         match self.0.iter_mut().find(|finding| finding.check == check) {
             Some(finding) => finding.count = finding.count.saturating_add(count),
@@ -158,7 +159,7 @@ impl Findings {
         }
     }
 
-    /// Adds what was found elsewhere.
+    /// Adds the findings of `others`.
     pub(super) fn extend(&mut self, others: &Findings) {
         for finding in others.iter() {
             self.add(finding.check, finding.count, || finding.first.to_string());
@@ -213,7 +214,9 @@ mod tests {
         let mut findings = Findings::default();
         findings.add(Check::RepairedFields, 2, || "line 7".to_owned());
         let others = Check::ALL.iter().copied();
-        let others: CheckSet = others.filter(|it| *it != Check::RepairedFields).collect();
+        let others: CheckSet = others
+            .filter(|check| *check != Check::RepairedFields)
+            .collect();
         findings.reject(others).unwrap();
         let strict = CheckSet::NONE.with(Check::RepairedFields);
         let error = findings.reject(strict).unwrap_err().to_string();

@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use super::atom_table::Kind;
+use super::atom_table::PolymerKind;
 use super::model::{Residue, ResidueFlags};
 use super::residue_template::{ResidueTemplates, TemplateId};
 use super::text8::{Text8, text8};
@@ -17,7 +17,7 @@ use super::text8::{Text8, text8};
 /// A component of polymers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Component {
-    pub kind: Kind,
+    pub kind: PolymerKind,
     /// The standard component that this one is a variant of, or the first of several; blank if none
     /// is known.
     pub parent: Text8,
@@ -30,24 +30,24 @@ pub(super) struct Component {
     pub has_template_atoms: bool,
     /// Whether the name is a simulation program's.
     pub is_simulation_name: bool,
-    /// Whether the dictionary has another component of this name; see [`of_dictionary_by_atoms`].
+    /// Whether the dictionary has another component of this name; see [`dictionary_component_by_atoms`].
     pub is_ambiguous: bool,
 }
 
 impl Component {
     /// A component that the table does not have.
-    pub(super) fn unknown(kind: Kind) -> &'static Self {
-        static AMINO: Component = Component::without_parent(Kind::Amino);
-        static NUCLEOTIDE: Component = Component::without_parent(Kind::Nucleotide);
-        static CAP: Component = Component::without_parent(Kind::Cap);
+    pub(super) fn unknown(kind: PolymerKind) -> &'static Self {
+        static AMINO: Component = Component::without_parent(PolymerKind::Amino);
+        static NUCLEOTIDE: Component = Component::without_parent(PolymerKind::Nucleotide);
+        static CAP: Component = Component::without_parent(PolymerKind::Cap);
         match kind {
-            Kind::Amino => &AMINO,
-            Kind::Nucleotide => &NUCLEOTIDE,
-            Kind::Cap => &CAP,
+            PolymerKind::Amino => &AMINO,
+            PolymerKind::Nucleotide => &NUCLEOTIDE,
+            PolymerKind::Cap => &CAP,
         }
     }
 
-    const fn without_parent(kind: Kind) -> Self {
+    const fn without_parent(kind: PolymerKind) -> Self {
         Component {
             kind,
             parent: BLANK,
@@ -72,13 +72,13 @@ pub(super) fn lookup(id: Text8) -> Option<&'static Component> {
 
 /// The dictionary's component of a name that simulation programs use too.
 #[cfg(test)]
-pub(super) fn of_dictionary(id: Text8) -> Option<&'static Component> {
+pub(super) fn dictionary_component(id: Text8) -> Option<&'static Component> {
     Some(&ambiguous(id)?.component)
 }
 
 /// The dictionary's component of a name that simulation programs use too, if the residue has an atom that
 /// only that component has.
-pub(super) fn of_dictionary_by_atoms(
+pub(super) fn dictionary_component_by_atoms(
     id: Text8,
     mut atoms: impl Iterator<Item = Text8>,
 ) -> Option<&'static Component> {
@@ -91,16 +91,16 @@ fn ambiguous(id: Text8) -> Option<&'static DictionaryComponent> {
     table().ambiguous.iter().find(|known| known.id == id)
 }
 
-fn table() -> &'static Table {
-    static TABLE: OnceLock<Table> = OnceLock::new();
-    TABLE.get_or_init(Table::parse)
+fn table() -> &'static ComponentTable {
+    static TABLE: OnceLock<ComponentTable> = OnceLock::new();
+    TABLE.get_or_init(ComponentTable::parse)
 }
 
 /// The standard components that a component was made of, separated by commas, if they are several:
 /// `MET,TYR,GLY` of the chromophore NRQ.
 fn several_parents(id: Text8) -> Option<&'static str> {
     static SEVERAL: OnceLock<HashMap<Text8, &'static str>> = OnceLock::new();
-    let of_table = || {
+    let parse = || {
         let rows = rows().filter_map(|row| {
             let mut columns = row.split('\t');
             let id = columns.next()?;
@@ -111,7 +111,7 @@ fn several_parents(id: Text8) -> Option<&'static str> {
         });
         rows.collect()
     };
-    SEVERAL.get_or_init(of_table).get(&id).copied()
+    SEVERAL.get_or_init(parse).get(&id).copied()
 }
 
 impl Residue {
@@ -145,8 +145,8 @@ fn lines(table: &'static str) -> impl Iterator<Item = &'static str> {
     table.lines().filter(|line| !line.starts_with('#'))
 }
 
-/// The simulation programs' names, each with the id of its component, and the atoms that tell the
-/// dictionary's component of the name, with blanks.
+/// The simulation programs' names, each with the id of its component, and with the atoms, separated by
+/// blanks, by which the dictionary's component of that name is recognised.
 fn simulation_names() -> impl Iterator<Item = (Text8, Text8, &'static str)> {
     lines(SIMULATION_NAMES).filter_map(|row| {
         let mut columns = row.split('\t');
@@ -165,18 +165,18 @@ struct DictionaryComponent {
 
 /// A hash table with linear probing. A lookup takes one multiplication and, for nearly all ids, one
 /// comparison; there is one lookup for each residue.
-struct Table {
+struct ComponentTable {
     slots: Vec<(Text8, Component)>,
     shift: u32,
     ambiguous: Vec<DictionaryComponent>,
 }
 
-impl Table {
+impl ComponentTable {
     fn parse() -> Self {
         let count = rows().count() + simulation_names().count();
         let slot_count = (count * 4).next_power_of_two();
-        let empty = Component::without_parent(Kind::Cap);
-        let mut table = Table {
+        let empty = Component::without_parent(PolymerKind::Cap);
+        let mut table = ComponentTable {
             slots: vec![(BLANK, empty); slot_count],
             shift: 64 - slot_count.trailing_zeros(),
             ambiguous: Vec::new(),
@@ -238,9 +238,9 @@ fn parse_row(row: &str) -> (Text8, Component) {
     let mut next = || columns.next().unwrap_or_default();
     let id = text8(next().as_bytes());
     let kind = match next() {
-        "A" => Kind::Amino,
-        "N" => Kind::Nucleotide,
-        "C" => Kind::Cap,
+        "A" => PolymerKind::Amino,
+        "N" => PolymerKind::Nucleotide,
+        "C" => PolymerKind::Cap,
         other => panic!("components.tsv: unknown kind {other:?} in {row:?}"),
     };
     let parent = next().split(',').next().unwrap_or_default();
@@ -272,12 +272,12 @@ mod tests {
         let mse = find("MSE").unwrap();
         assert_eq!(
             (mse.kind, mse.parent, mse.aa),
-            (Kind::Amino, *b"MET     ", b'M')
+            (PolymerKind::Amino, *b"MET     ", b'M')
         );
         assert_eq!(find("ALA").unwrap().parent, *b"ALA     ");
         assert_eq!(find("UNK").unwrap().aa, b'X');
-        assert_eq!(find("DA").unwrap().kind, Kind::Nucleotide);
-        assert_eq!(find("ACE").unwrap().kind, Kind::Cap);
+        assert_eq!(find("DA").unwrap().kind, PolymerKind::Nucleotide);
+        assert_eq!(find("ACE").unwrap().kind, PolymerKind::Cap);
     }
 
     #[test]
@@ -301,7 +301,7 @@ mod tests {
     fn names_of_simulation_programs_are_the_components_that_they_stand_for() {
         for (name, id, _) in simulation_names() {
             let known = lookup(name).unwrap();
-            let component = of_dictionary(id).or(lookup(id)).unwrap();
+            let component = dictionary_component(id).or(lookup(id)).unwrap();
             assert_eq!(
                 (known.kind, known.parent),
                 (component.kind, component.parent)
@@ -328,7 +328,7 @@ mod tests {
 
     #[test]
     fn the_dictionary_has_components_of_other_atoms_under_some_of_these_names() {
-        let both = simulation_names().filter(|(name, ..)| of_dictionary(*name).is_some());
+        let both = simulation_names().filter(|(name, ..)| dictionary_component(*name).is_some());
         let names: Vec<String> = both
             .map(|(name, _, atoms)| {
                 assert!(!atoms.is_empty(), "atoms decide");
@@ -339,17 +339,20 @@ mod tests {
         for name in ["CYM", "GLH", "HIP", "HSE", "LYN", "NLN", "OLT"] {
             assert!(names.iter().any(|known| known == name), "{name}");
         }
-        let homoserine = of_dictionary(*b"HSE     ").unwrap();
+        let homoserine = dictionary_component(*b"HSE     ").unwrap();
         assert_eq!((homoserine.parent, homoserine.aa), (*b"SER     ", b'S'));
-        assert_eq!(of_dictionary(*b"NLN     ").unwrap().parent, *b"LEU     ");
-        assert_eq!(of_dictionary(*b"HID     "), None, "a ligand there");
+        assert_eq!(
+            dictionary_component(*b"NLN     ").unwrap().parent,
+            *b"LEU     "
+        );
+        assert_eq!(dictionary_component(*b"HID     "), None, "a ligand there");
     }
 
     #[test]
     fn every_row_of_the_table_is_found() {
         for row in rows() {
             let (id, component) = parse_row(row);
-            let found = of_dictionary(id).or(lookup(id));
+            let found = dictionary_component(id).or(lookup(id));
             assert_eq!(found, Some(&component), "{row}");
         }
     }

@@ -78,7 +78,7 @@ impl Compression {
     /// A stream of what `packed` unpacks to. It has no limit.
     ///
     /// # Errors
-    /// There is no memory for the decoder.
+    /// Fails if there is no memory for the decoder.
     pub fn reader<'a>(
         self,
         packed: impl BufRead + Send + 'a,

@@ -8,7 +8,7 @@
 
 use super::atom_table::Atom;
 use super::element::{HYDROGEN, VIRTUAL_SITE};
-use super::residue_atoms::OddAtoms;
+use super::residue_atoms::UnusualAtoms;
 use super::text8::Text8;
 
 /// Chooses conformers. The memory is for reuse.
@@ -17,7 +17,7 @@ pub(super) struct Conformers {
     /// The heavy atoms of the site, each after the number of its residue.
     atoms: Vec<(usize, Atom)>,
     conformers: Vec<Conformer>,
-    virtual_sites: OddAtoms,
+    virtual_sites: UnusualAtoms,
     /// Name, rank of the conformer, and index of atoms of the chosen residue.
     ranked: Vec<(Text8, u8, usize)>,
     chosen: Vec<Atom>,
@@ -35,7 +35,7 @@ impl Conformers {
     /// Starts a site.
     pub(super) fn clear(&mut self) {
         self.atoms.clear();
-        self.virtual_sites = OddAtoms::default();
+        self.virtual_sites = UnusualAtoms::default();
     }
 
     /// Adds the atoms of residue `residue` of the site.
@@ -50,7 +50,7 @@ impl Conformers {
     }
 
     /// The virtual sites of the site.
-    pub(super) fn virtual_sites(&self) -> OddAtoms {
+    pub(super) fn virtual_sites(&self) -> UnusualAtoms {
         self.virtual_sites
     }
 
@@ -87,23 +87,23 @@ impl Conformers {
         rank_of_altloc[0] = 0;
         self.ranked.clear();
         let atoms = self.atoms.iter().enumerate();
-        let atoms = atoms.filter(|(_, (of, _))| *of == residue);
-        let ranked = |(at, (_, atom)): (usize, &(usize, Atom))| {
-            (atom.name, rank_of_altloc[usize::from(atom.altloc)], at)
+        let atoms = atoms.filter(|(_, (atom_residue, _))| *atom_residue == residue);
+        let ranked = |(index, (_, atom)): (usize, &(usize, Atom))| {
+            (atom.name, rank_of_altloc[usize::from(atom.altloc)], index)
         };
         self.ranked.extend(atoms.map(ranked));
         self.ranked.sort_unstable();
         // Keep the atoms of the best rank of each name, even if there are several.
         let mut best = None;
         self.ranked.retain(|&(name, rank, _)| {
-            if best.is_none_or(|(of, _)| of != name) {
+            if best.is_none_or(|(best_name, _)| best_name != name) {
                 best = Some((name, rank));
             }
             best == Some((name, rank))
         });
-        self.ranked.sort_unstable_by_key(|&(_, _, at)| at);
+        self.ranked.sort_unstable_by_key(|&(_, _, index)| index);
         self.chosen
-            .extend(self.ranked.iter().map(|&(_, _, at)| self.atoms[at].1));
+            .extend(self.ranked.iter().map(|&(_, _, index)| self.atoms[index].1));
         Some((residue, &self.chosen))
     }
 
@@ -124,11 +124,11 @@ impl Conformers {
             }
         }
         // Atoms without an altloc belong to all conformers of their residue.
-        for at in (0..self.conformers.len()).rev() {
-            let this = self.conformers[at];
+        for index in (0..self.conformers.len()).rev() {
+            let this = self.conformers[index];
             let has_altloc = |other: &Conformer| other.residue == this.residue && other.altloc != 0;
             if this.altloc == 0 && self.conformers.iter().any(has_altloc) {
-                self.conformers.remove(at);
+                self.conformers.remove(index);
             }
         }
     }
@@ -153,9 +153,9 @@ mod tests {
     fn choose(site: &[(usize, Atom)]) -> Option<(usize, Vec<usize>)> {
         let mut conformers = Conformers::default();
         conformers.clear();
-        for (at, (residue, atom)) in site.iter().enumerate() {
+        for (index, (residue, atom)) in site.iter().enumerate() {
             let numbered = Atom {
-                xyz: [at as i32, 0, 0],
+                xyz: [index as i32, 0, 0],
                 ..*atom
             };
             conformers.add(*residue, std::iter::once(&numbered));

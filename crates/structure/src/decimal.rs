@@ -35,8 +35,8 @@ fn fixed8_unchecked(columns: u64) -> (i32, u64) {
     // The high bit of each byte that is not a digit. Carries out of bytes beyond ASCII can only
     // set more high bits.
     let other = (digits.wrapping_add(0x7676_7676_7676_7676) | digits) & HIGH;
-    // All bits of those among the first four bytes. They must come before the digits and be
-    // blanks, of which the last may be a minus.
+    // All bits of each of the first four bytes that is not a digit. These bytes must come before the
+    // digits and be blanks; the last of them may be a minus.
     let lead = other & 0x8080_8080;
     let blank = (lead << 1) - (lead >> 7);
     let gaps = blank & (blank + 1);
@@ -64,10 +64,10 @@ pub(super) fn thousandths_to_f32(value: i32) -> f32 {
 /// The powers of ten below 2^64.
 static POWERS_OF_TEN: [u64; 20] = {
     let mut powers = [1; 20];
-    let mut at = 1;
-    while at < powers.len() {
-        powers[at] = 10 * powers[at - 1];
-        at += 1;
+    let mut exponent = 1;
+    while exponent < powers.len() {
+        powers[exponent] = 10 * powers[exponent - 1];
+        exponent += 1;
     }
     powers
 };
@@ -200,9 +200,9 @@ impl Decimal {
 /// Why text is not a coordinate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BadCoordinate {
-    /// It is not a finite number.
+    /// The text is not a finite number.
     NotANumber,
-    /// Its magnitude exceeds [`LIMIT_MILLI`].
+    /// The magnitude of the number exceeds [`LIMIT_MILLI`].
     TooFar,
 }
 

@@ -103,7 +103,7 @@ pub(super) fn unpack_only_member(
         },
         None => false,
     };
-    // Files of several members are seldom, and would be unpacked in vain.
+    // A file of several members, which is rare, needs the stream: the call would be in vain.
     if !is_plain || memmem::find(&bytes[1..], &MEMBER_START).is_some() {
         return Ok(false);
     }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::assembly;
-use super::atom_table::{Atom, AtomTable, Run};
+use super::atom_table::{Atom, AtomRun, AtomTable};
 use super::cells::Cells;
 use super::checks::Check;
 use super::element::is_heavy;
@@ -16,7 +16,7 @@ use crate::{Error, Result};
 /// How many atoms of the second model are compared with the first model.
 pub(super) const COMPARED_ATOMS: usize = 100;
 
-/// Fewer heavy atoms say nothing about how two models differ.
+/// How many heavy atoms two models must have for a comparison; fewer show nothing.
 const COMPARED_ATOMS_MIN: usize = 10;
 
 /// Distances within two copies of a molecule differ by less than this on average, in 0.001 A.
@@ -69,15 +69,15 @@ pub(super) fn refuse_ensemble(table: &AtomTable) -> Result<()> {
         return Ok(());
     };
     let runs = first.runs.iter().map(|run| (first.number(run), run));
-    let known: HashMap<_, &Run> = runs.collect();
+    let known: HashMap<_, &AtomRun> = runs.collect();
     let (mut atoms, mut in_place) = (0, 0);
     for run in second.runs {
-        let Some(of_first) = known.get(&second.number(run)) else {
+        let Some(first_run) = known.get(&second.number(run)) else {
             continue;
         };
         let atoms_of_run = second.table.atoms_of(run).iter().take(RESIDUE_ATOMS_MAX);
         for atom in atoms_of_run.filter(|atom| is_heavy(atom.element)) {
-            let place = namesake(first, of_first, atom);
+            let place = namesake(first, first_run, atom);
             atoms += 1;
             in_place += usize::from(place.is_some_and(|xyz| is_within(xyz, atom.xyz, SAME_PLACE)));
         }
@@ -103,14 +103,14 @@ fn first_models(table: &AtomTable) -> Option<[ModelRuns<'_>; 2]> {
 }
 
 /// The position of the atom of a run that has the name and altloc of `atom`.
-fn namesake(model: ModelRuns, run: &Run, atom: &Atom) -> Option<[i32; 3]> {
+fn namesake(model: ModelRuns, run: &AtomRun, atom: &Atom) -> Option<[i32; 3]> {
     let mut atoms = model.table.atoms_of(run).iter().take(RESIDUE_ATOMS_MAX);
     let found = atoms.find(|other| (other.name, other.altloc) == (atom.name, atom.altloc));
     Some(found?.xyz)
 }
 
-/// The models of a file as one structure: residues in the order of the models, and then the atoms
-/// without a row. The rest is that of the first model.
+/// Joins the models of a file into one structure: residues in the order of the models, and then the atoms
+/// without a row. The other fields are those of the first model.
 ///
 /// # Errors
 /// [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) if there is no memory for the atoms.
@@ -126,18 +126,20 @@ pub(super) fn join(mut models: Vec<Structure>, table: &AtomTable) -> Result<Vec<
     let chains = table.runs.iter();
     let names = JoinedNames::new(chains.map(|run| (run.model as usize, &ids[run.chain as usize])));
     let mut accessions: Vec<Arc<str>> = Vec::new();
-    let mut index: HashMap<Arc<str>, u32> = HashMap::new();
+    let mut accession_numbers: HashMap<Arc<str>, u32> = HashMap::new();
     let mut ligands = Vec::new();
     let mut molecules = 0;
-    for (at, model) in models.iter_mut().enumerate() {
+    for (index, model) in models.iter_mut().enumerate() {
         for chain in &mut model.chains {
-            names.rename(at, &mut chain.auth_asym_id, &mut chain.label_asym_id);
+            names.rename(index, &mut chain.auth_asym_id, &mut chain.label_asym_id);
         }
         let numbers = model.uniprot.iter().map(|accession| {
-            *index.entry(Arc::clone(accession)).or_insert_with(|| {
-                accessions.push(Arc::clone(accession));
-                accessions.len() as u32 - 1
-            })
+            *accession_numbers
+                .entry(Arc::clone(accession))
+                .or_insert_with(|| {
+                    accessions.push(Arc::clone(accession));
+                    accessions.len() as u32 - 1
+                })
         });
         let numbers: Vec<u32> = numbers.collect();
         let residues = model.residues.iter_mut();
@@ -146,7 +148,7 @@ pub(super) fn join(mut models: Vec<Structure>, table: &AtomTable) -> Result<Vec<
         }
         let first = molecules;
         for mut ligand in std::mem::take(&mut model.ligands) {
-            names.rename(at, &mut ligand.auth_asym_id, &mut ligand.label_asym_id);
+            names.rename(index, &mut ligand.auth_asym_id, &mut ligand.label_asym_id);
             ligand.molecule += first;
             molecules = molecules.max(ligand.molecule + 1);
             ligands.push(ligand);
@@ -182,13 +184,13 @@ pub(super) fn note_assembly(table: &mut AtomTable) {
 
 impl<'a> ModelRuns<'a> {
     /// The author's chain id, number and insertion code of a run.
-    fn number(&self, run: &Run) -> (Arc<str>, Option<i32>, u8) {
+    fn number(&self, run: &AtomRun) -> (Arc<str>, Option<i32>, u8) {
         let chain = &self.table.chains[run.chain as usize];
         let name = self.table.names.get(chain.auth);
         (name, run.seq, run.ins_code)
     }
 
-    fn atoms(&self) -> impl Iterator<Item = (&'a Run, &'a Atom)> + use<'a> {
+    fn atoms(&self) -> impl Iterator<Item = (&'a AtomRun, &'a Atom)> + use<'a> {
         let table = self.table;
         self.runs.iter().flat_map(move |run| {
             let atoms = table.atoms_of(run).iter();
@@ -204,7 +206,7 @@ impl<'a> ModelRuns<'a> {
 fn are_parts_of_assembly(first: ModelRuns, second: ModelRuns) -> bool {
     let compared = second.atoms().take(COMPARED_ATOMS);
     let compared = compared.filter(|(_, atom)| is_heavy(atom.element));
-    let compared: Vec<(&Run, &Atom)> = compared.collect();
+    let compared: Vec<(&AtomRun, &Atom)> = compared.collect();
     if compared.len() < COMPARED_ATOMS_MIN {
         return false;
     }
@@ -219,10 +221,10 @@ fn are_parts_of_assembly(first: ModelRuns, second: ModelRuns) -> bool {
         known.entry(first.number(run)).or_insert(run);
     }
     let pairs = compared.iter().filter_map(|&(run, atom)| {
-        let of_first = *known.get(&second.number(run))?;
-        Some((of_first, run, atom))
+        let first_run = *known.get(&second.number(run))?;
+        Some((first_run, run, atom))
     });
-    let pairs: Vec<(&Run, &Run, &Atom)> = pairs.collect();
+    let pairs: Vec<(&AtomRun, &AtomRun, &Atom)> = pairs.collect();
     if pairs.len() * 2 <= compared.len() {
         return false;
     }
@@ -238,9 +240,10 @@ fn are_parts_of_assembly(first: ModelRuns, second: ModelRuns) -> bool {
     !atoms.any(|(_, atom)| places.near(atom.xyz, SAME_PLACE).next().is_some())
 }
 
-/// Whether atoms of a model, each after its residue in the `first` model and its own, are a copy of the
-/// atoms of equal names there: their distances from the first of them are nearly equal.
-fn are_copies(first: ModelRuns, pairs: &[(&Run, &Run, &Atom)]) -> bool {
+/// Whether the atoms of a model are a copy of their namesakes in the `first` model: in both models, the
+/// distances of all atoms from the first of them are nearly equal. Each pair has the residue in the first
+/// model, the residue in the other model, and its atom.
+fn are_copies(first: ModelRuns, pairs: &[(&AtomRun, &AtomRun, &Atom)]) -> bool {
     let atoms = pairs
         .iter()
         .filter_map(|(run, _, atom)| Some((namesake(first, run, atom)?, atom.xyz)));

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
 use super::atom_class::AtomClass;
-use super::atom_table::{Atom, Run};
+use super::atom_table::{Atom, AtomRun};
 use super::conformer::Conformers;
 use super::ions;
 use super::links::LinkFinder;
@@ -58,8 +58,8 @@ impl LigandSelector {
         keeps_agents: bool,
         structure: &mut Structure,
     ) {
-        let is_left_out = |run: &Run| is_water(run.comp) || (!keeps_agents && is_agent(run));
-        let is_ligand = |run: &Run| !polymer.contains(&run.offset) && !is_left_out(run);
+        let is_left_out = |run: &AtomRun| is_water(run.comp) || (!keeps_agents && is_agent(run));
+        let is_ligand = |run: &AtomRun| !polymer.contains(&run.offset) && !is_left_out(run);
         self.residues
             .gather(model, |run| is_ligand(run).then_some(()));
         let mut links = LinkFinder::default();
@@ -114,7 +114,7 @@ pub(super) fn is_water(comp: Text8) -> bool {
 
 /// Whether a residue is an agent of crystallisation. A single atom may have a simulation program's name
 /// of one: CLA, which is CL.
-fn is_agent(run: &Run) -> bool {
+fn is_agent(run: &AtomRun) -> bool {
     is_agent_name(run.comp)
         || (run.atoms.len() == 1 && ions::symbol(run.comp).is_some_and(is_agent_name))
 }

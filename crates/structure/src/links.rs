@@ -2,17 +2,17 @@
 //!
 //! Two residues are linked if the file says so: LINK of PDB, `_struct_conn` of mmCIF with a type that
 //! starts with `covale`. Records of a metal, of a symmetry copy, and of a residue that is not read
-//! are none. Where records are missing, distances decide: atoms that are no metals, of two residues
+//! are ignored. Where records are missing, distances decide: atoms that are no metals, of two residues
 //! and not of different altlocs, are linked below [`LINK`], and C1 of a saccharide is linked to N or
-//! O of the polymer. Residues with atoms below [`SAME_PLACE`] are in one place by turns, and distances
-//! link them to nothing.
+//! O of the polymer. Two residues with atoms closer than [`SAME_PLACE`] are alternates of each other, and
+//! distances do not link them.
 
 use std::collections::{HashMap, HashSet};
 
-use super::atom_table::{Atom, Link, ResidueName, Run};
+use super::atom_table::{Atom, AtomRun, ResidueName, StatedLink};
 use super::cells::Cells;
+use super::disjoint_sets::DisjointSets;
 use super::element::is_metal;
-use super::groups::Groups;
 use super::model::Structure;
 use super::residue_runs::ModelRuns;
 use super::structure_builder::{SAME_PLACE, is_within};
@@ -21,7 +21,7 @@ use super::text8::Text8;
 /// Linked atoms are closer than this, in 0.001 A.
 const LINK: i64 = 1_700;
 
-/// What links of a model's ligands are found from.
+/// Collects the ligands of a model, and finds the links between them.
 #[derive(Default)]
 pub(super) struct LinkFinder {
     residues: Vec<LinkedResidue>,
@@ -45,7 +45,7 @@ struct OrganicAtom {
     altloc: u8,
 }
 
-/// What links make of residues.
+/// The molecules and glycans that links join residues to.
 pub(super) struct LinkedResidues {
     /// The number of each residue's molecule, from 0 in the order of their first residues.
     pub molecule: Vec<u32>,
@@ -55,14 +55,20 @@ pub(super) struct LinkedResidues {
 
 /// A residue that a link names.
 #[derive(Clone, Copy)]
-enum Site {
+enum LinkEnd {
     Polymer,
     Other(u32),
 }
 
 impl LinkFinder {
     /// Adds the residue of a run that is no polymer, with the atoms of its conformer.
-    pub(super) fn add(&mut self, model: ModelRuns, run: &Run, is_saccharide: bool, atoms: &[Atom]) {
+    pub(super) fn add(
+        &mut self,
+        model: ModelRuns,
+        run: &AtomRun,
+        is_saccharide: bool,
+        atoms: &[Atom],
+    ) {
         let residue = self.residues.len() as u32;
         let (metals, organic): (Vec<&Atom>, Vec<&Atom>) =
             atoms.iter().partition(|atom| is_metal(atom.element));
@@ -90,7 +96,7 @@ impl LinkFinder {
     ) -> LinkedResidues {
         let count = self.residues.len();
         let mut is_glycan = vec![false; count];
-        let (mut molecules, mut saccharides) = (Groups::new(count), Groups::new(count));
+        let (mut molecules, mut saccharides) = (DisjointSets::new(count), DisjointSets::new(count));
         let is_saccharide = |residue: u32| self.residues[residue as usize].is_saccharide;
         let mut join = |one: u32, other: u32| {
             molecules.join(one, other);
@@ -100,11 +106,12 @@ impl LinkFinder {
         };
         for [one, other] in self.stated(model, polymer) {
             match (one, other) {
-                (Site::Other(one), Site::Other(other)) => join(one, other),
-                (Site::Other(own), Site::Polymer) | (Site::Polymer, Site::Other(own)) => {
-                    is_glycan[own as usize] |= is_saccharide(own);
+                (LinkEnd::Other(one), LinkEnd::Other(other)) => join(one, other),
+                (LinkEnd::Other(residue), LinkEnd::Polymer)
+                | (LinkEnd::Polymer, LinkEnd::Other(residue)) => {
+                    is_glycan[residue as usize] |= is_saccharide(residue);
                 }
-                (Site::Polymer, Site::Polymer) => {}
+                (LinkEnd::Polymer, LinkEnd::Polymer) => {}
             }
         }
         let mut overlaps: HashMap<(u32, u32), bool> = HashMap::new();
@@ -144,33 +151,37 @@ impl LinkFinder {
         }
     }
 
-    /// The links that the file states, of residues that were read and of no metal.
-    fn stated(&self, model: ModelRuns, polymer: &HashSet<u32>) -> impl Iterator<Item = [Site; 2]> {
+    /// The links that the file states between residues that were read, but for those of metals.
+    fn stated(
+        &self,
+        model: ModelRuns,
+        polymer: &HashSet<u32>,
+    ) -> impl Iterator<Item = [LinkEnd; 2]> {
         let mut sites = HashMap::new();
         let links = &model.table.links;
         if !links.is_empty() {
-            for (at, residue) in (0..).zip(&self.residues) {
-                sites.entry(residue.name).or_insert(Site::Other(at));
+            for (index, residue) in (0..).zip(&self.residues) {
+                sites.entry(residue.name).or_insert(LinkEnd::Other(index));
             }
             let runs = model.runs.iter();
             for run in runs.filter(|run| polymer.contains(&run.offset)) {
-                sites.insert(name_of(model, run), Site::Polymer);
+                sites.insert(name_of(model, run), LinkEnd::Polymer);
             }
         }
         let site = move |&(name, atom): &(ResidueName, Text8)| {
             let site = *sites.get(&name)?;
             let is_metal = match site {
-                Site::Polymer => false,
-                Site::Other(at) => self.residues[at as usize].metals.contains(&atom),
+                LinkEnd::Polymer => false,
+                LinkEnd::Other(index) => self.residues[index as usize].metals.contains(&atom),
             };
             (!is_metal).then_some(site)
         };
-        let linked = move |[one, other]: &Link| Some([site(one)?, site(other)?]);
+        let linked = move |[one, other]: &StatedLink| Some([site(one)?, site(other)?]);
         links.iter().filter_map(linked)
     }
 }
 
-fn name_of(model: ModelRuns, run: &Run) -> ResidueName {
+fn name_of(model: ModelRuns, run: &AtomRun) -> ResidueName {
     let chain = &model.table.chains[run.chain as usize];
     (chain.auth, run.seq, run.ins_code, run.comp)
 }

@@ -14,7 +14,7 @@
 
 use std::collections::HashMap;
 
-use super::groups::Groups;
+use super::disjoint_sets::DisjointSets;
 use super::polymer::{Candidate, NeededLink};
 use super::residue_runs::{ModelRuns, RESIDUE_ATOMS_MAX, ResidueNumber, ResidueRuns};
 use super::structure_builder::{LINK, is_within};
@@ -23,7 +23,7 @@ use super::text8::Text8;
 /// The most residues in a row that are compared because they have the same number.
 pub(super) const SITE_RESIDUES_MAX: usize = 8;
 
-/// What is known of a chain.
+/// The facts on a chain that decide whether its candidates are certain.
 #[derive(Clone, Copy)]
 struct ChainState {
     /// Whether it has a residue that is certain.
@@ -34,15 +34,18 @@ struct ChainState {
 
 /// Residues that were dropped although a peptide bond joins them to the polymer.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Dropped {
+pub(super) struct DroppedResidues {
     pub count: u32,
-    /// The first one's first run.
+    /// The first run of the first such residue.
     pub first: Option<u32>,
 }
 
 /// Drops the candidates that need a link and do not belong to a chain.
-pub(super) fn drop_others(candidates: &mut ResidueRuns<Candidate>, model: ModelRuns) -> Dropped {
-    let mut dropped = Dropped::default();
+pub(super) fn drop_others(
+    candidates: &mut ResidueRuns<Candidate>,
+    model: ModelRuns,
+) -> DroppedResidues {
+    let mut dropped = DroppedResidues::default();
     if !candidates
         .residues
         .iter()
@@ -65,19 +68,21 @@ pub(super) fn drop_others(candidates: &mut ResidueRuns<Candidate>, model: ModelR
 /// Whether a candidate belongs to a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Membership {
+    /// The candidate belongs to a chain.
     Member,
-    /// No, although a peptide bond joins it to one.
+    /// The candidate belongs to no chain, although a peptide bond joins it to one.
     Linked,
+    /// The candidate belongs to no chain.
     Other,
 }
 
 /// Whether each candidate belongs to a chain.
 fn membership(candidates: &ResidueRuns<Candidate>, model: ModelRuns) -> Vec<Membership> {
     let residues = &candidates.residues;
-    let run_of = |at: usize| &model.runs[residues[at].head as usize];
+    let run_of = |index: usize| &model.runs[residues[index].head as usize];
     let mut chains: HashMap<u32, ChainState> = HashMap::new();
-    for (at, residue) in residues.iter().enumerate() {
-        let run = run_of(at);
+    for (index, residue) in residues.iter().enumerate() {
+        let run = run_of(index);
         let state = chains.entry(run.chain).or_insert(ChainState {
             has_certain: false,
             first_segment: run.segment,
@@ -86,43 +91,43 @@ fn membership(candidates: &ResidueRuns<Candidate>, model: ModelRuns) -> Vec<Memb
         state.first_segment = state.first_segment.min(run.segment);
     }
     // Residues that links join are a group.
-    let mut groups = Groups::new(residues.len());
+    let mut groups = DisjointSets::new(residues.len());
     let mut sides = vec![0u8; residues.len()];
-    for at in 0..residues.len() {
-        if residues[at].data.link != NeededLink::None {
-            let before = neighbours(candidates, model, at, (0..at).rev());
-            let after = neighbours(candidates, model, at, at + 1..residues.len());
+    for index in 0..residues.len() {
+        if residues[index].data.link != NeededLink::None {
+            let before = neighbours(candidates, model, index, (0..index).rev());
+            let after = neighbours(candidates, model, index, index + 1..residues.len());
             let before = before
                 .into_iter()
-                .filter(|&other| is_bonded(candidates, model, other, at));
+                .filter(|&other| is_bonded(candidates, model, other, index));
             let after = after
                 .into_iter()
-                .filter(|&other| is_bonded(candidates, model, at, other));
+                .filter(|&other| is_bonded(candidates, model, index, other));
             let (before, after): (Vec<_>, Vec<_>) = (before.collect(), after.collect());
-            sides[at] = u8::from(!before.is_empty()) + u8::from(!after.is_empty());
+            sides[index] = u8::from(!before.is_empty()) + u8::from(!after.is_empty());
             for other in before.into_iter().chain(after) {
-                groups.join(at as u32, other as u32);
+                groups.join(index as u32, other as u32);
             }
         }
     }
     let mut sizes = vec![0u32; residues.len()];
     let mut is_certain = vec![false; residues.len()];
     let group_of: Vec<usize> = (0..residues.len())
-        .map(|at| groups.root(at as u32) as usize)
+        .map(|index| groups.root(index as u32) as usize)
         .collect();
     for (residue, &group) in residues.iter().zip(&group_of) {
         sizes[group] += 1;
         is_certain[group] |= residue.data.link == NeededLink::None;
     }
-    let membership = |(at, &group): (usize, &usize)| {
-        let run = run_of(at);
+    let membership = |(index, &group): (usize, &usize)| {
+        let run = run_of(index);
         let chain = chains[&run.chain];
         let alone = !chain.has_certain && run.segment == chain.first_segment;
         let is_of_chain = is_certain[group] || (alone && sizes[group] > 1);
-        let has_links = match residues[at].data.link {
+        let has_links = match residues[index].data.link {
             NeededLink::None | NeededLink::Any => true,
-            NeededLink::OneSide => sides[at] >= 1,
-            NeededLink::BothSides => sides[at] == 2,
+            NeededLink::OneSide => sides[index] >= 1,
+            NeededLink::BothSides => sides[index] == 2,
         };
         match (is_of_chain, has_links) {
             (true, true) => Membership::Member,
@@ -138,15 +143,18 @@ fn membership(candidates: &ResidueRuns<Candidate>, model: ModelRuns) -> Vec<Memb
 fn neighbours(
     candidates: &ResidueRuns<Candidate>,
     model: ModelRuns,
-    at: usize,
+    residue: usize,
     order: impl Iterator<Item = usize>,
 ) -> Vec<usize> {
-    let segment_of = |at: usize| model.runs[candidates.residues[at].head as usize].segment;
-    let number_of = |at: usize| -> ResidueNumber { candidates.number(model, at) };
-    let this = number_of(at);
+    let segment_of =
+        |residue: usize| model.runs[candidates.residues[residue].head as usize].segment;
+    let number_of = |residue: usize| -> ResidueNumber { candidates.number(model, residue) };
+    let this = number_of(residue);
     let mut others = order
         .take(SITE_RESIDUES_MAX)
-        .take_while(|&other| number_of(other).0 == this.0 && segment_of(other) == segment_of(at))
+        .take_while(|&other| {
+            number_of(other).0 == this.0 && segment_of(other) == segment_of(residue)
+        })
         .skip_while(|&other| number_of(other) == this)
         .peekable();
     let next = others.peek().map(|&other| number_of(other));
@@ -167,8 +175,8 @@ pub(super) fn is_bonded(
         (*b"O3'     ", *b"P       "),
         (*b"O3*     ", *b"P       "),
     ];
-    let named = |at: usize, name: Text8| {
-        let atoms = candidates.atoms(model, &candidates.residues[at]);
+    let named = |residue: usize, name: Text8| {
+        let atoms = candidates.atoms(model, &candidates.residues[residue]);
         let atoms = atoms.take(RESIDUE_ATOMS_MAX);
         atoms.filter(move |atom| atom.name == name)
     };

@@ -79,7 +79,7 @@ pub struct Structure {
     pub ligands: Vec<Ligand>,
 }
 
-/// What a residue that is no polymer is.
+/// The kind of a residue that is no polymer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LigandKind {
     /// A molecule of several heavy atoms.
@@ -119,12 +119,12 @@ pub struct Ligand {
     pub ins_code: u8,
     /// Component id, padded with spaces: `b"HEM     "`.
     pub comp_id: [u8; 8],
-    /// What it is.
+    /// Whether it is a ligand, an ion, an agent or a glycan.
     pub kind: LigandKind,
     /// The molecule that it is part of: the residues of [`Structure::ligands`] that covalent links
     /// join have one number, from 0 in the order of their first residues.
     pub molecule: u32,
-    /// Its heavy atoms.
+    /// The heavy atoms, `[atoms]`.
     pub atoms: Arc<[LigandAtom]>,
 }
 
@@ -398,18 +398,18 @@ impl Structure {
     /// Bytes of the names of all residues: of their entry, chain, entity and accession.
     pub(super) fn row_names_bytes(&self) -> u64 {
         let optional = |name: &Option<Arc<str>>| name.as_ref().map_or(0, |name| name.len());
-        let of_chain = |chain: &Chain| {
+        let chain_bytes = |chain: &Chain| {
             chain.auth_asym_id.len() + optional(&chain.label_asym_id) + optional(&chain.entity_id)
         };
-        let of_chain: Vec<usize> = self.chains.iter().map(of_chain).collect();
-        let of_residue = |residue: &Residue| {
+        let chain_bytes: Vec<usize> = self.chains.iter().map(chain_bytes).collect();
+        let residue_bytes = |residue: &Residue| {
             let accession = residue
                 .uniprot
                 .map_or(0, |uniprot| self.uniprot[uniprot.accession as usize].len());
-            (of_chain[residue.chain as usize] + accession) as u64
+            (chain_bytes[residue.chain as usize] + accession) as u64
         };
         let entry = (self.residues.len() * optional(&self.entry_id)) as u64;
-        entry + self.residues.iter().map(of_residue).sum::<u64>()
+        entry + self.residues.iter().map(residue_bytes).sum::<u64>()
     }
 
     /// Residues of the sequences of all chains.
@@ -436,12 +436,12 @@ impl Structure {
         if in_range(1.0) {
             return self.b_factor.iter().any(is_share);
         }
-        let of_residues = self.atom_start.windows(2).map(|ends| {
+        let residue_b_factors = self.atom_start.windows(2).map(|ends| {
             let range = ends[0] as usize..ends[1] as usize;
             self.b_factor.get(range).unwrap_or_default()
         });
         // Residues of one atom, as in a trace of alpha carbons, always have one value.
-        let larger = of_residues.filter(|values| values.len() > 1);
+        let larger = residue_b_factors.filter(|values| values.len() > 1);
         let mut first = None;
         let mut differ = false;
         for values in larger {

@@ -22,7 +22,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use super::ReadOptions;
-use super::atom_table::{Atom, AtomTable, Entity, Kind, Run};
+use super::atom_table::{Atom, AtomRun, AtomTable, Entity, PolymerKind};
 use super::chain_split::{ChainSplitter, SplitChain};
 use super::checks::{Check, Findings};
 use super::components::{self, Component};
@@ -32,14 +32,14 @@ use super::ligands::LigandSelector;
 use super::membership::{self, SITE_RESIDUES_MAX};
 use super::model::Structure;
 use super::read_options::ChainSplit;
-use super::references::References;
+use super::references::UniprotReferences;
 use super::residue_runs::{ModelRuns, PerModel, RESIDUE_ATOMS_MAX, ResidueRuns};
 use super::structure_builder::{Site, StructureBuilder};
-use super::text::Place;
+use super::text::FilePlace;
 use super::text8::Text8;
 use crate::{Error, Result};
 
-/// Selects polymers. The memory is for reuse.
+/// Selects polymers, and keeps its buffers from file to file.
 #[derive(Default)]
 pub(super) struct PolymerSelector {
     /// The residues that may be polymer.
@@ -61,7 +61,7 @@ pub(super) struct Candidate {
 
 impl Candidate {
     /// The kind of the component.
-    pub(super) fn kind(&self) -> Kind {
+    pub(super) fn kind(&self) -> PolymerKind {
         self.component.kind
     }
 }
@@ -69,11 +69,11 @@ impl Candidate {
 /// Which links make a residue part of a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NeededLink {
-    /// None: it is polymer anyway.
+    /// No link: the residue is polymer without one.
     None,
-    /// One that leads to a chain.
+    /// A link that leads to a chain.
     Any,
-    /// A peptide bond on one side, as the file marks the residue ([`Run::is_marked`]) and its component
+    /// A peptide bond on one side, as the file marks the residue ([`AtomRun::is_marked`]) and its component
     /// is not known.
     OneSide,
     /// A peptide bond on either side, as only its atoms N, CA and C suggest that it is an amino acid.
@@ -81,12 +81,12 @@ pub(super) enum NeededLink {
 }
 
 impl PolymerSelector {
-    /// The structures of a file, one for each model. `place` is where a run of that offset starts,
-    /// for errors.
+    /// The structures of a file, one for each model. `place` turns the offset of a run into its place
+    /// in the file, for errors.
     pub(super) fn select<'a>(
         &mut self,
         table: &mut AtomTable,
-        place: impl Fn(u32) -> Place<'a>,
+        place: impl Fn(u32) -> FilePlace<'a>,
         options: ReadOptions,
     ) -> Result<Vec<Structure>> {
         // The sort is stable: a model whose lines are scattered keeps their order.
@@ -98,16 +98,16 @@ impl PolymerSelector {
         self.ligands.start_file(table.chains.len());
         self.indices[0].resize(table.chains.len());
         self.indices[1].resize(table.accessions.len());
-        let references = References::new(&table.references);
+        let references = UniprotReferences::new(&table.references);
         let mut structures = Vec::with_capacity(table.models.len());
         let mut has_polymer = false;
         let models = table.runs.chunk_by(|a, b| a.model == b.model);
-        let lengths: Vec<usize> = models.map(<[Run]>::len).collect();
+        let lengths: Vec<usize> = models.map(<[AtomRun]>::len).collect();
         let mut first = 0;
         for len in lengths {
             let range = first..first + len;
             first = range.end;
-            let model = ModelRuns::of(table, range.clone());
+            let model = ModelRuns::new(table, range.clone());
             self.candidates.gather(model, |run| classify(table, run));
             let dropped = membership::drop_others(&mut self.candidates, model);
             let residues = self.candidates.residues.iter();
@@ -142,7 +142,7 @@ impl PolymerSelector {
                 }
                 self.indices[0].grow(table.chains.len());
             }
-            let model = ModelRuns::of(table, range);
+            let model = ModelRuns::new(table, range);
             let mut structure = self.build(model, &references, options)?;
             structure.findings.extend(&findings);
             if options.ligands {
@@ -166,8 +166,8 @@ impl PolymerSelector {
         let count = split.starts.len() as u32;
         findings.add(Check::SplitChains, count, || {
             let start = split.starts[0];
-            let [before, first] = [start - 1, start].map(|at| {
-                let residue = &self.candidates.residues[split.residues[at] as usize];
+            let [before, first] = [start - 1, start].map(|index| {
+                let residue = &self.candidates.residues[split.residues[index] as usize];
                 model.table.residue_text(&model.runs[residue.head as usize])
             });
             format!("between {before} and {first} ({})", split.reason)
@@ -195,11 +195,11 @@ impl PolymerSelector {
         atoms.any(|atom| is_heavy(atom.element))
     }
 
-    /// Builds the structure of a model from the candidates that are left.
+    /// Builds the structure of a model from its candidates, which must belong to the polymer.
     fn build(
         &mut self,
         model: ModelRuns,
-        references: &References,
+        references: &UniprotReferences,
         options: ReadOptions,
     ) -> Result<Structure> {
         let residues = &self.candidates.residues;
@@ -210,14 +210,14 @@ impl PolymerSelector {
         let mut builder = StructureBuilder::new(model.table, references, number, indices);
         builder.reserve(count, atoms)?;
         for rows in [true, false] {
-            let mut at = 0;
-            while at < count {
-                let site = self.site(model, at);
-                at = site.end;
+            let mut next = 0;
+            while next < count {
+                let site = self.site(model, next);
+                next = site.end;
                 let wanted = match self.candidates.residues[site.start].data.component.kind {
-                    Kind::Amino => rows,
-                    Kind::Nucleotide => !rows && options.nucleic,
-                    Kind::Cap => !rows,
+                    PolymerKind::Amino => rows,
+                    PolymerKind::Nucleotide => !rows && options.nucleic,
+                    PolymerKind::Cap => !rows,
                 };
                 let first = site.start;
                 if wanted {
@@ -235,19 +235,19 @@ impl PolymerSelector {
         Ok(structure)
     }
 
-    /// The candidates of the site that starts with candidate `at`.
-    fn site(&self, model: ModelRuns, at: usize) -> Range<usize> {
-        let number = self.candidates.number(model, at);
-        let chain = |at: usize| self.candidates.residues[at].data.chain;
-        let same_number = (at + 1..self.candidates.residues.len())
+    /// The candidates of the site that starts with candidate `first`.
+    fn site(&self, model: ModelRuns, first: usize) -> Range<usize> {
+        let number = self.candidates.number(model, first);
+        let chain = |candidate: usize| self.candidates.residues[candidate].data.chain;
+        let same_number = (first + 1..self.candidates.residues.len())
             .take(SITE_RESIDUES_MAX)
             .take_while(|&other| self.candidates.number(model, other) == number)
-            .take_while(|&other| chain(other) == chain(at))
+            .take_while(|&other| chain(other) == chain(first))
             .count();
-        let mut end = at + 1;
+        let mut end = first + 1;
         if same_number > 0 {
-            let mut taken = self.altlocs(model, at);
-            while end <= at + same_number {
+            let mut taken = self.altlocs(model, first);
+            while end <= first + same_number {
                 let altlocs = self.altlocs(model, end);
                 if taken
                     .iter()
@@ -262,19 +262,22 @@ impl PolymerSelector {
                 end += 1;
             }
         }
-        at..end
+        first..end
     }
 
     /// The altlocs of a candidate's atoms, one bit each. No altloc counts as one.
-    fn altlocs(&self, model: ModelRuns, at: usize) -> [u64; 4] {
+    fn altlocs(&self, model: ModelRuns, candidate: usize) -> [u64; 4] {
         let mut bits = [0; 4];
-        for atom in self.candidates.atoms(model, &self.candidates.residues[at]) {
+        for atom in self
+            .candidates
+            .atoms(model, &self.candidates.residues[candidate])
+        {
             bits[usize::from(atom.altloc / 64)] |= 1 << (atom.altloc % 64);
         }
         bits
     }
 
-    /// Adds the conformer of a site that is chosen.
+    /// Adds the chosen conformer of a site.
     fn add_site(&mut self, model: ModelRuns, site: Range<usize>, builder: &mut StructureBuilder) {
         let residues = &self.candidates.residues;
         let first = &residues[site.start];
@@ -286,9 +289,9 @@ impl PolymerSelector {
             return;
         }
         self.conformers.clear();
-        for (at, residue) in residues[site.clone()].iter().enumerate() {
+        for (index, residue) in residues[site.clone()].iter().enumerate() {
             let atoms = self.candidates.atoms(model, residue);
-            self.conformers.add(at, atoms);
+            self.conformers.add(index, atoms);
         }
         let found = Site {
             index: site.start,
@@ -296,8 +299,8 @@ impl PolymerSelector {
             is_alternate: self.conformers.has_alternates(),
             virtual_sites: self.conformers.virtual_sites(),
         };
-        if let Some((at, atoms)) = self.conformers.choose() {
-            let chosen = &residues[site.start + at];
+        if let Some((index, atoms)) = self.conformers.choose() {
+            let chosen = &residues[site.start + index];
             let run = &model.runs[chosen.head as usize];
             builder.add(found, run, chosen.data.component, atoms);
         }
@@ -305,14 +308,14 @@ impl PolymerSelector {
 }
 
 /// The component of a run that may be polymer; `None` for any other run.
-fn classify(table: &AtomTable, run: &Run) -> Option<Candidate> {
+fn classify(table: &AtomTable, run: &AtomRun) -> Option<Candidate> {
     let known = components::lookup(run.comp);
     let (component, link) = match table.chains[run.chain as usize].entity_type {
         Entity::Other => return None,
-        Entity::Unknown => of_component(table, run, known)?,
+        Entity::Unknown => component_without_entity(table, run, known)?,
         Entity::Polymer(units) => {
             let given = || table.components.get(&run.comp).copied();
-            let unknown = || Component::unknown(given().or(units).unwrap_or(Kind::Cap));
+            let unknown = || Component::unknown(given().or(units).unwrap_or(PolymerKind::Cap));
             (known.unwrap_or_else(unknown), NeededLink::None)
         }
     };
@@ -325,9 +328,9 @@ fn classify(table: &AtomTable, run: &Run) -> Option<Candidate> {
 
 /// The component of a run without an entity, and the link that the residue needs; `None` if it is
 /// not polymer. Components of the chain's SEQRES that are not standard need none before TER.
-fn of_component(
+fn component_without_entity(
     table: &AtomTable,
-    run: &Run,
+    run: &AtomRun,
     known: Option<&'static Component>,
 ) -> Option<(&'static Component, NeededLink)> {
     let needed = |needs: bool| {
@@ -345,16 +348,17 @@ fn of_component(
     }
     let chain = table.chains[run.chain as usize].auth;
     let is_listed = table.sequences.has(chain, run.comp);
-    let of_sequence = || Some(Component::unknown(table.sequences.kind(chain)?));
+    let by_sequence = || Some(Component::unknown(table.sequences.kind(chain)?));
     let component = match known {
-        None if is_listed => of_sequence()?,
+        None if is_listed => by_sequence()?,
         None => {
             let link = if run.is_marked {
                 NeededLink::OneSide
             } else {
                 NeededLink::BothSides
             };
-            return has_backbone(table, run).then_some((Component::unknown(Kind::Amino), link));
+            return has_backbone(table, run)
+                .then_some((Component::unknown(PolymerKind::Amino), link));
         }
         Some(known) => known,
     };
@@ -373,11 +377,11 @@ fn is_possible(component: &'static Component, atoms: &[Atom]) -> bool {
         *b"CA3     ",
     ];
     let mut atoms = atoms.iter().take(RESIDUE_ATOMS_MAX);
-    component.kind != Kind::Amino || atoms.any(|atom| NAMES.contains(&atom.name))
+    component.kind != PolymerKind::Amino || atoms.any(|atom| NAMES.contains(&atom.name))
 }
 
 /// Whether a run has the atoms N, CA and C, as amino acids do.
-fn has_backbone(table: &AtomTable, run: &Run) -> bool {
+fn has_backbone(table: &AtomTable, run: &AtomRun) -> bool {
     const NAMES: [Text8; 3] = [*b"N       ", *b"CA      ", *b"C       "];
     if run.atoms.len() < NAMES.len() {
         return false;

@@ -18,12 +18,12 @@ use crate::{Error, Result};
 #[derive(Debug)]
 pub struct ReadBudget {
     bytes_max: u64,
-    state: Mutex<State>,
+    state: Mutex<BudgetState>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct BudgetState {
     /// Bytes that the readers hold.
     bytes: u64,
     /// Readers that hold a share and do not wait for more.
@@ -57,7 +57,7 @@ impl BudgetShare {
         BudgetShare { budget, bytes: 0 }
     }
 
-    /// Takes `more` bytes, at least one. Waits for them while any other reader is active.
+    /// Takes `more` bytes, at least one. Waits for them as long as another reader is active.
     fn grow(&mut self, more: u64) {
         let Some(budget) = &self.budget else {
             return;
@@ -74,8 +74,8 @@ impl BudgetShare {
         self.bytes += more;
     }
 
-    /// A share of `bytes` bytes, at least one. Waits for them.
-    pub fn of(budget: Arc<ReadBudget>, bytes: u64) -> Self {
+    /// Takes a share of `bytes` bytes, at least one. Waits until the budget has them.
+    pub fn taking(budget: Arc<ReadBudget>, bytes: u64) -> Self {
         let mut share = BudgetShare::new(Some(budget));
         share.grow(bytes.max(1));
         share
@@ -84,7 +84,7 @@ impl BudgetShare {
     /// An empty vector with room for the bytes of this share.
     ///
     /// # Errors
-    /// There is no memory for them.
+    /// Fails if there is no memory for the bytes.
     pub fn buffer(&self) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         reserve(&mut bytes, self.bytes as usize)?;
@@ -100,8 +100,8 @@ impl BudgetShare {
         Ok(())
     }
 
-    /// Replaces `bytes` by the content of `source`, which has `size` bytes unless that is
-    /// wrong. Returns false after `max` bytes and one more. `refused` makes the error if
+    /// Replaces `bytes` by the content of `source`. `size` is the stated size of `source`, which may be
+    /// wrong. Returns false if the source has more than `max` bytes. `refused` makes the error if
     /// `source` cannot be read.
     pub fn fill(
         &mut self,

@@ -59,7 +59,7 @@ pub struct ReadOptions {
     pub ligands: bool,
     /// Whether [`Chain::sequence`](super::Chain::sequence) is read.
     pub sequences: bool,
-    /// Whether agents of crystallisation are among them.
+    /// Whether the ligands include agents of crystallisation.
     pub agents: bool,
     /// What the B factors are. `None`: pLDDT if an mmCIF file's `_ma_qa_metric` names it or the title
     /// names a predictor, else temperature factors.

@@ -3,13 +3,13 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
-use super::atom_table::{NO_NAME, NameId, RawChain, Reference, Run};
+use super::atom_table::{AtomRun, NO_NAME, NameId, RawChain, SequenceReference};
 
 /// The references of a file by chain and number. If several cover a residue, the first in the file
 /// counts.
 #[derive(Default)]
-pub(super) struct References {
-    all: Vec<Reference>,
+pub(super) struct UniprotReferences {
+    all: Vec<SequenceReference>,
     /// Keys are the author's chain id and the entity, each [`NO_NAME`] for any.
     stretches: HashMap<[NameId; 2], Vec<Stretch>>,
 }
@@ -27,23 +27,23 @@ struct Stretch {
 #[derive(Clone, Copy, Default)]
 pub(super) struct ChainReferences<'a>([&'a [Stretch]; 4]);
 
-impl References {
-    pub(super) fn new(all: &[Reference]) -> Self {
+impl UniprotReferences {
+    pub(super) fn new(all: &[SequenceReference]) -> Self {
         let mut stretches: HashMap<_, Vec<Stretch>> = HashMap::new();
-        for (at, reference) in (0..).zip(all) {
+        for (index, reference) in (0..).zip(all) {
             if reference.first <= reference.last {
                 let key = [reference.chain, reference.entity];
                 stretches.entry(key).or_default().push(Stretch {
                     first: reference.first,
                     last: reference.last,
-                    reference: at,
+                    reference: index,
                 });
             }
         }
         for stretches in stretches.values_mut() {
             *stretches = disjoint(std::mem::take(stretches));
         }
-        References {
+        UniprotReferences {
             all: all.to_vec(),
             stretches,
         }
@@ -64,7 +64,7 @@ impl References {
 
     /// The accession and the position of a residue by the first reference that covers it.
     #[inline]
-    pub(super) fn find(&self, chain: ChainReferences, run: &Run) -> Option<(u32, i32)> {
+    pub(super) fn find(&self, chain: ChainReferences, run: &AtomRun) -> Option<(u32, i32)> {
         // The references of a file all use the same kind of number.
         let number = if self.all.first()?.label_numbers {
             run.label_seq?
@@ -74,8 +74,8 @@ impl References {
             return None;
         };
         let covering = chain.0.into_iter().filter_map(|stretches| {
-            let at = stretches.partition_point(|stretch| stretch.last < number);
-            let stretch = stretches.get(at)?;
+            let index = stretches.partition_point(|stretch| stretch.last < number);
+            let stretch = stretches.get(index)?;
             (stretch.first <= number).then_some(stretch.reference)
         });
         let reference = &self.all[covering.min()? as usize];
@@ -135,8 +135,9 @@ mod tests {
         assert!(cut.is_sorted_by(|a, b| a.last < b.first));
         for number in (-2..40).chain([i32::MAX]) {
             let covers = |stretch: &&Stretch| (stretch.first..=stretch.last).contains(&number);
-            let of = |stretches: &[Stretch]| stretches.iter().find(covers).map(|s| s.reference);
-            assert_eq!(of(&cut), of(&stretches), "{number}");
+            let reference_of =
+                |stretches: &[Stretch]| stretches.iter().find(covers).map(|s| s.reference);
+            assert_eq!(reference_of(&cut), reference_of(&stretches), "{number}");
         }
     }
 }

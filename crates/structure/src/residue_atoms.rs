@@ -8,7 +8,7 @@
 
 use std::collections::HashSet;
 
-use super::atom_table::{Atom, Kind};
+use super::atom_table::{Atom, PolymerKind};
 use super::components::{self, Component};
 use super::element;
 use super::model::ResidueFlags;
@@ -49,13 +49,13 @@ enum Cap {
 
 /// Atoms of a residue that were not taken as the file has them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct OddAtoms {
+pub(super) struct UnusualAtoms {
     pub count: u32,
     /// The name of the first.
     pub first: Text8,
 }
 
-impl OddAtoms {
+impl UnusualAtoms {
     pub(super) fn add(&mut self, name: Text8) {
         if self.count == 0 {
             self.first = name;
@@ -64,7 +64,7 @@ impl OddAtoms {
     }
 }
 
-/// What [`ResidueAtoms::resolve`] found out. The memory is for reuse.
+/// The result of [`ResidueAtoms::resolve`]. Its memory is reused for the next residue.
 #[derive(Default)]
 pub(super) struct ResidueAtoms {
     /// The atoms of the residue in file order.
@@ -75,17 +75,17 @@ pub(super) struct ResidueAtoms {
     /// Names that have been kept, each with its place if that has to differ.
     seen: HashSet<(Text8, [i32; 3])>,
     /// Atoms whose name another atom of the residue has.
-    pub repeated: OddAtoms,
+    pub repeated: UnusualAtoms,
     /// Atoms whose names the component does not have.
-    pub unknown: OddAtoms,
+    pub unknown: UnusualAtoms,
     /// Atoms whose element is not that of their name.
-    pub other_elements: OddAtoms,
+    pub other_elements: UnusualAtoms,
 }
 
 /// The component of the atoms of a cap.
 pub(super) fn cap_component(is_start: bool) -> &'static Component {
     let id = if is_start { *b"ACE     " } else { *b"NH2     " };
-    components::lookup(id).unwrap_or_else(|| Component::unknown(Kind::Cap))
+    components::lookup(id).unwrap_or_else(|| Component::unknown(PolymerKind::Cap))
 }
 
 impl ResidueAtoms {
@@ -100,20 +100,20 @@ impl ResidueAtoms {
         self.atoms.clear();
         self.caps.iter_mut().for_each(Vec::clear);
         self.flags = ResidueFlags::NONE;
-        self.repeated = OddAtoms::default();
-        self.unknown = OddAtoms::default();
-        self.other_elements = OddAtoms::default();
+        self.repeated = UnusualAtoms::default();
+        self.unknown = UnusualAtoms::default();
+        self.other_elements = UnusualAtoms::default();
         let names = atoms.iter().map(|atom| atom.name);
         let dictionary = component.is_ambiguous.then_some(comp);
         let dictionary =
-            dictionary.and_then(|comp| components::of_dictionary_by_atoms(comp, names));
+            dictionary.and_then(|comp| components::dictionary_component_by_atoms(comp, names));
         let component = dictionary.unwrap_or(component);
         self.atoms.extend_from_slice(atoms);
         if component.has_template_atoms {
             self.correct_elements(component);
             self.rename(component);
         }
-        if component.kind == Kind::Amino {
+        if component.kind == PolymerKind::Amino {
             if component.has_template_atoms || component.is_simulation_name {
                 self.take_caps(component);
             }
@@ -137,7 +137,7 @@ impl ResidueAtoms {
     /// Gives atoms the elements of their names. Some programs write CA (calcium) or types of a force
     /// field for the element; no atom of these components is a metal.
     fn correct_elements(&mut self, component: &'static Component) {
-        let template = ResidueTemplates::table().of(component.template);
+        let template = ResidueTemplates::table().get(component.template);
         for atom in &mut self.atoms {
             let element = match template.element(atom.name) {
                 Some(element) => element,
@@ -153,9 +153,9 @@ impl ResidueAtoms {
     }
 
     fn rename(&mut self, component: &'static Component) {
-        let template = ResidueTemplates::table().of(component.template);
+        let template = ResidueTemplates::table().get(component.template);
         let mut present = self.atoms.iter().fold(0u64, |present, atom| {
-            present | template.position(atom.name).map_or(0, |at| 1 << at)
+            present | template.position(atom.name).map_or(0, |index| 1 << index)
         });
         for atom in &mut self.atoms {
             let known = dictionary_name(component, atom.name);
@@ -249,7 +249,7 @@ fn is_terminal_oxygen(component: &'static Component, atom: &Atom, c: [i32; 3]) -
 
 /// Whether a component has an atom of that name.
 fn is_of(component: &'static Component, name: Text8) -> bool {
-    let template = ResidueTemplates::table().of(component.template);
+    let template = ResidueTemplates::table().get(component.template);
     template.position(name).is_some()
 }
 
@@ -261,7 +261,7 @@ fn dictionary_name(component: &'static Component, name: Text8) -> Option<Text8> 
     if let Some((.., known)) = renamed.next() {
         return Some(*known);
     }
-    if component.kind != Kind::Nucleotide {
+    if component.kind != PolymerKind::Nucleotide {
         return None;
     }
     // PDB files before 2007 and simulation programs: O1P, C5*.
@@ -332,7 +332,7 @@ mod tests {
         let (resolved, _) = resolve("SEP", "N CA C OT1 OT2 O1P! CY");
         assert_eq!(text(&resolved.atoms), "N CA C O OXT O1P CY");
         assert_eq!(resolved.unknown.count, 0);
-        // Its oxygens keep their names otherwise, also if it has no parent.
+        // With other names its oxygens keep them, even if the component has no parent.
         for comp in ["SEP", "UNK"] {
             let (resolved, _) = resolve(comp, "N CA C O O2");
             assert_eq!(text(&resolved.atoms), "N CA C O O2");
@@ -345,7 +345,7 @@ mod tests {
         assert_eq!(text(&resolved.atoms), "N CA C O");
         assert_eq!(text(&resolved.caps[0]), "CH3 C O");
         assert_eq!(text(&resolved.caps[1]), "N C");
-        assert_eq!(resolved.unknown, OddAtoms::default());
+        assert_eq!(resolved.unknown, UnusualAtoms::default());
     }
 
     #[test]

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::atom_table::{Atom, AtomTable, Run};
+use super::atom_table::{Atom, AtomRun, AtomTable};
 use super::text8::Text8;
 
 /// The most atoms of a residue; a run that would exceed it starts another residue. No residue of
@@ -18,12 +18,12 @@ pub(super) const RESIDUE_ATOMS_MAX: usize = 1_000;
 #[derive(Clone, Copy)]
 pub(super) struct ModelRuns<'a> {
     pub table: &'a AtomTable,
-    pub runs: &'a [Run],
+    pub runs: &'a [AtomRun],
 }
 
 impl<'a> ModelRuns<'a> {
     /// The runs `range` of the table, which are those of a model.
-    pub(super) fn of(table: &'a AtomTable, range: Range<usize>) -> Self {
+    pub(super) fn new(table: &'a AtomTable, range: Range<usize>) -> Self {
         let runs = &table.runs[range];
         ModelRuns { table, runs }
     }
@@ -83,25 +83,25 @@ impl<T> ResidueRuns<T> {
     }
 
     /// Gathers those runs of a model for which `data_of` returns data.
-    pub(super) fn gather(&mut self, model: ModelRuns, data_of: impl Fn(&Run) -> Option<T>) {
+    pub(super) fn gather(&mut self, model: ModelRuns, data_of: impl Fn(&AtomRun) -> Option<T>) {
         self.residues.clear();
         self.next.clear();
         self.next.resize(model.runs.len(), NONE);
         self.highest.clear();
         self.by_name.clear();
         self.named = 0;
-        for (at, run) in (0..).zip(model.runs) {
+        for (index, run) in (0..).zip(model.runs) {
             let Some(data) = data_of(run) else {
                 continue;
             };
             let atoms = run.atoms.len();
             if let Some(known) = self.find(model, run) {
                 let known = &mut self.residues[known as usize];
-                self.next[known.tail as usize] = at;
-                known.tail = at;
+                self.next[known.tail as usize] = index;
+                known.tail = index;
                 known.atoms += atoms;
             } else {
-                let (head, tail) = (at, at);
+                let (head, tail) = (index, index);
                 self.residues.push(GatheredResidue {
                     head,
                     tail,
@@ -115,14 +115,14 @@ impl<T> ResidueRuns<T> {
     }
 
     /// The residue that a run continues.
-    fn find(&mut self, model: ModelRuns, run: &Run) -> Option<u32> {
+    fn find(&mut self, model: ModelRuns, run: &AtomRun) -> Option<u32> {
         if run.seq > self.highest.get(run.chain).flatten() {
             return None;
         }
-        for (at, residue) in self.residues.iter().enumerate().skip(self.named) {
+        for (index, residue) in self.residues.iter().enumerate().skip(self.named) {
             let head = &model.runs[residue.head as usize];
             let name = (number_of(head), head.comp);
-            self.by_name.insert(name, at as u32);
+            self.by_name.insert(name, index as u32);
         }
         self.named = self.residues.len();
         let &found = self.by_name.get(&(number_of(run), run.comp))?;
@@ -142,10 +142,10 @@ impl<T> ResidueRuns<T> {
         &'a self,
         model: ModelRuns<'a>,
         residue: &GatheredResidue<T>,
-    ) -> impl Iterator<Item = &'a Run> {
-        let next = |&at: &u32| Some(self.next[at as usize]).filter(|&at| at != NONE);
+    ) -> impl Iterator<Item = &'a AtomRun> {
+        let next = |&index: &u32| Some(self.next[index as usize]).filter(|&index| index != NONE);
         let runs = std::iter::successors(Some(residue.head), next);
-        runs.map(move |at| &model.runs[at as usize])
+        runs.map(move |index| &model.runs[index as usize])
     }
 
     /// The atoms of a residue in file order.
@@ -159,12 +159,12 @@ impl<T> ResidueRuns<T> {
     }
 
     /// The number of residue `at`.
-    pub(super) fn number(&self, model: ModelRuns, at: usize) -> ResidueNumber {
-        number_of(&model.runs[self.residues[at].head as usize])
+    pub(super) fn number(&self, model: ModelRuns, residue: usize) -> ResidueNumber {
+        number_of(&model.runs[self.residues[residue].head as usize])
     }
 }
 
-fn number_of(run: &Run) -> ResidueNumber {
+fn number_of(run: &AtomRun) -> ResidueNumber {
     (run.chain, run.seq, run.ins_code)
 }
 
@@ -198,13 +198,13 @@ impl<T: Copy + Default> PerModel<T> {
 
     /// The value at `at`, if it is set.
     #[inline]
-    pub(super) fn get(&self, at: u32) -> Option<T> {
-        let (model, value) = self.values[at as usize];
+    pub(super) fn get(&self, index: u32) -> Option<T> {
+        let (model, value) = self.values[index as usize];
         (model == self.model).then_some(value)
     }
 
     #[inline]
-    pub(super) fn set(&mut self, at: u32, value: T) {
-        self.values[at as usize] = (self.model, value);
+    pub(super) fn set(&mut self, index: u32, value: T) {
+        self.values[index as usize] = (self.model, value);
     }
 }

@@ -33,19 +33,19 @@ impl ResidueTemplates {
         })
     }
 
-    /// The template of a component; 0 if it has none.
+    /// The id of a component's template; 0 if it has none.
     pub(super) fn id_of(&self, comp_id: Text8) -> TemplateId {
-        let at = self.0.iter().position(|(id, _)| *id == comp_id);
-        at.unwrap_or(0) as TemplateId
+        let index = self.0.iter().position(|(id, _)| *id == comp_id);
+        index.unwrap_or(0) as TemplateId
     }
 
-    pub(super) fn of(&self, component: TemplateId) -> &ResidueTemplate {
-        &self.0[usize::from(component)].1
+    pub(super) fn get(&self, id: TemplateId) -> &ResidueTemplate {
+        &self.0[usize::from(id)].1
     }
 }
 
-/// What a template makes of the atoms of a residue.
-pub(super) struct Applied {
+/// How the atoms of a residue match a template.
+pub(super) struct TemplateMatch {
     /// The indices of the first N, CA, C, O and CB, or [`MISSING`].
     pub backbone: [u32; 5],
     /// Whether every atom is one of the template, with its element, and none is there twice.
@@ -95,18 +95,18 @@ impl ResidueTemplate {
         atoms: &[Atom],
         classes: &mut Vec<AtomClass>,
         names: &mut Vec<AtomName>,
-    ) -> Applied {
+    ) -> TemplateMatch {
         if let Some(known) = self.fit(atoms) {
             classes.extend_from_slice(known);
             names.extend_from_slice(&self.names[..atoms.len()]);
-            let present = |at: u32| {
-                if (at as usize) < atoms.len() {
-                    at
+            let present = |index: u32| {
+                if (index as usize) < atoms.len() {
+                    index
                 } else {
                     MISSING
                 }
             };
-            return Applied {
+            return TemplateMatch {
                 backbone: self.backbone.map(present),
                 is_subset: true,
             };
@@ -114,27 +114,27 @@ impl ResidueTemplate {
         self.apply_each(atoms, classes, names)
     }
 
-    /// As [`ResidueTemplate::apply`], of atoms that are not the first of the template.
+    /// [`ResidueTemplate::apply`] for atoms that are not the template's first atoms in order.
     #[inline(never)]
     fn apply_each(
         &self,
         atoms: &[Atom],
         classes: &mut Vec<AtomClass>,
         names: &mut Vec<AtomName>,
-    ) -> Applied {
+    ) -> TemplateMatch {
         let (mut seen, mut is_subset) = (0u64, true);
         classes.reserve(atoms.len());
         names.reserve(atoms.len());
         for &Atom { name, element, .. } in atoms {
             match self.position(name) {
-                Some(at) => {
-                    is_subset &= seen >> at & 1 == 0 && element == self.atoms[at].1;
-                    seen |= 1 << at;
-                    names.push(self.names[at]);
-                    classes.push(if element == self.atoms[at].1 {
-                        self.classes[at]
+                Some(index) => {
+                    is_subset &= seen >> index & 1 == 0 && element == self.atoms[index].1;
+                    seen |= 1 << index;
+                    names.push(self.names[index]);
+                    classes.push(if element == self.atoms[index].1 {
+                        self.classes[index]
                     } else {
-                        let radius = self.classes[at].radius_milli_angstrom();
+                        let radius = self.classes[index].radius_milli_angstrom();
                         AtomClass::known(radius, name, element)
                     });
                 }
@@ -146,7 +146,7 @@ impl ResidueTemplate {
             }
         }
         let word = |atom: &Atom| (u64::from_le_bytes(atom.name), atom.element);
-        Applied {
+        TemplateMatch {
             backbone: backbone(atoms.iter().map(word)),
             is_subset,
         }
@@ -177,7 +177,9 @@ impl ResidueTemplate {
     /// The class of an atom of the component.
     pub(super) fn class(&self, name: Text8, element: u8) -> AtomClass {
         match self.position(name) {
-            Some(at) => AtomClass::known(self.classes[at].radius_milli_angstrom(), name, element),
+            Some(index) => {
+                AtomClass::known(self.classes[index].radius_milli_angstrom(), name, element)
+            }
             None => AtomClass::unknown(name, element),
         }
     }
@@ -195,7 +197,7 @@ impl AtomClass {
     /// [`Residue::parent_comp_id`]: super::Residue::parent_comp_id
     pub fn of(comp_id: [u8; 8], name: [u8; 8], element: u8) -> Self {
         let templates = ResidueTemplates::table();
-        templates.of(templates.id_of(comp_id)).class(name, element)
+        templates.get(templates.id_of(comp_id)).class(name, element)
     }
 }
 
@@ -210,14 +212,14 @@ fn backbone(atoms: impl Iterator<Item = (u64, u8)>) -> [u32; 5] {
     ];
     let mut found = [MISSING; 5];
     let mut missing = found.len();
-    for (at, (name, element)) in (0..).zip(atoms) {
+    for (index, (name, element)) in (0..).zip(atoms) {
         let Some(which) = NAMES.iter().position(|&known| known == name) else {
             continue;
         };
         // The name of calcium differs from CA only in its column, which is not kept.
         let is_calcium = which == 1 && !matches!(element, 0 | 6);
         if found[which] == MISSING && !is_calcium {
-            found[which] = at;
+            found[which] = index;
             missing -= 1;
             if missing == 0 {
                 break;
@@ -241,7 +243,7 @@ mod tests {
     fn entries() -> impl Iterator<Item = (Text8, Text8, u32)> {
         rows().flat_map(|(id, atoms)| {
             let words: Vec<&str> = atoms.split(' ').collect();
-            let pairs = (0..words.len() / 2).map(move |at| (words[2 * at], words[2 * at + 1]));
+            let pairs = (0..words.len() / 2).map(move |i| (words[2 * i], words[2 * i + 1]));
             pairs.map(move |(name, radius)| {
                 let (id, name) = (text8(id.as_bytes()), text8(name.as_bytes()));
                 (id, name, radius.parse().unwrap())
@@ -275,7 +277,7 @@ mod tests {
             let check = |atoms: &[Atom]| {
                 let (templates, mut classes) = (ResidueTemplates::table(), Vec::new());
                 let mut codes = Vec::new();
-                let template = templates.of(templates.id_of(id));
+                let template = templates.get(templates.id_of(id));
                 let applied = template.apply(atoms, &mut classes, &mut codes);
                 let found = applied.backbone;
                 let is_known = |atom: &Atom| template.element(atom.name) == Some(atom.element);
@@ -286,8 +288,8 @@ mod tests {
                 assert_eq!(codes, atoms.iter().map(code).collect::<Vec<_>>());
                 let names = ["N", "CA", "C", "O", "CB"].map(|name| text8(name.as_bytes()));
                 let expected = names.map(|name| {
-                    let at = atoms.iter().position(|atom| atom.name == name);
-                    at.map_or(MISSING, |at| at as u32)
+                    let index = atoms.iter().position(|atom| atom.name == name);
+                    index.map_or(MISSING, |index| index as u32)
                 });
                 assert_eq!(found, expected);
             };

@@ -1,7 +1,7 @@
 //! Positions of residues in the sequences of their chains, sequences in one-letter codes, and the
 //! residues of sequences that were not observed.
 
-use super::atom_table::Kind;
+use super::atom_table::PolymerKind;
 use super::components::{self, Component};
 use super::model::{Chain, Structure};
 use super::model::{MISSING, Residue, ResidueFlags, SequenceResidue};
@@ -18,29 +18,31 @@ impl Structure {
     /// positions.
     pub fn first_positions(&self) -> Vec<Option<i32>> {
         #[derive(Clone, Copy)]
-        enum Known {
+        enum ChainNumbering {
             Empty,
             Numbered { first: i32, last: i32 },
             Unnumbered,
         }
-        let mut chains = vec![Known::Empty; self.chains.len()];
+        let mut chains = vec![ChainNumbering::Empty; self.chains.len()];
         for residue in &self.residues {
             let Some(known) = chains.get_mut(residue.chain as usize) else {
                 continue;
             };
             *known = match (*known, residue.sequence_position) {
-                (Known::Empty, Some(first)) => Known::Numbered { first, last: first },
-                (Known::Numbered { first, last }, Some(this))
+                (ChainNumbering::Empty, Some(first)) => {
+                    ChainNumbering::Numbered { first, last: first }
+                }
+                (ChainNumbering::Numbered { first, last }, Some(this))
                     if this > last && i64::from(this) - i64::from(first) <= SPAN_MAX =>
                 {
-                    Known::Numbered { first, last: this }
+                    ChainNumbering::Numbered { first, last: this }
                 }
-                _ => Known::Unnumbered,
+                _ => ChainNumbering::Unnumbered,
             };
         }
         let first = |known| match known {
-            Known::Numbered { first, .. } => Some(first),
-            Known::Empty | Known::Unnumbered => None,
+            ChainNumbering::Numbered { first, .. } => Some(first),
+            ChainNumbering::Empty | ChainNumbering::Unnumbered => None,
         };
         chains.into_iter().map(first).collect()
     }
@@ -91,14 +93,15 @@ impl Structure {
     /// positions in the sequence.
     #[doc(hidden)]
     pub fn unobserved(&self) -> Vec<UnobservedResidue> {
-        /// A chain with a sequence.
-        struct Open<'a> {
+        /// How far the sequence of a chain has been compared with its rows.
+        struct SequenceCursor<'a> {
             sequence: &'a [SequenceResidue],
             /// Positions before this one have been looked at; from 0.
             next: usize,
             last_row: usize,
         }
-        let mut chains: Vec<Option<Open<'_>>> = self.chains.iter().map(|_| None).collect();
+        let mut chains: Vec<Option<SequenceCursor<'_>>> =
+            self.chains.iter().map(|_| None).collect();
         for ((first, chain), open) in self
             .first_positions()
             .iter()
@@ -108,7 +111,7 @@ impl Structure {
             let (Some(1..), Some(sequence)) = (first, &chain.sequence) else {
                 continue;
             };
-            *open = Some(Open {
+            *open = Some(SequenceCursor {
                 sequence,
                 next: 0,
                 last_row: 0,
@@ -119,7 +122,7 @@ impl Structure {
             let length = open.as_ref().map_or(0, |open| open.sequence.len());
             if residue
                 .sequence_position
-                .is_none_or(|it| it as usize > length)
+                .is_none_or(|position| position as usize > length)
             {
                 *open = None;
             }
@@ -130,44 +133,44 @@ impl Structure {
                 continue;
             };
             let position = residue.sequence_position.unwrap_or_default() as usize;
-            for at in open.next..position - 1 {
-                found.extend(self.unobserved_at(residue.chain, open.sequence, at, row));
+            for index in open.next..position - 1 {
+                found.extend(self.unobserved_at(residue.chain, open.sequence, index, row));
             }
             (open.next, open.last_row) = (position, row);
         }
-        // What follows a chain's last row comes before what precedes the next chain's first row.
+        // Residues after a chain's last row come before those that precede the next chain's first row.
         let mut ends = Vec::new();
         for (chain, open) in (0..).zip(&chains) {
             if let Some(open) = open {
-                for at in open.next..open.sequence.len() {
-                    ends.extend(self.unobserved_at(chain, open.sequence, at, open.last_row + 1));
+                for index in open.next..open.sequence.len() {
+                    ends.extend(self.unobserved_at(chain, open.sequence, index, open.last_row + 1));
                 }
             }
         }
         ends.extend(found);
-        ends.sort_by_key(|it| it.before);
+        ends.sort_by_key(|unobserved| unobserved.before);
         ends
     }
 
-    /// The residue of a chain's sequence at this place, if it is an amino acid.
+    /// The residue at an index of a chain's sequence, if it is an amino acid.
     fn unobserved_at(
         &self,
         chain: u32,
         sequence: &[SequenceResidue],
-        at: usize,
+        index: usize,
         before: usize,
     ) -> Option<UnobservedResidue> {
         let SequenceResidue {
             comp_id,
             auth_seq_id,
             ins_code,
-        } = sequence[at];
+        } = sequence[index];
         let component = components::lookup(comp_id);
-        let component = component.unwrap_or_else(|| Component::unknown(Kind::Amino));
-        if component.kind != Kind::Amino {
+        let component = component.unwrap_or_else(|| Component::unknown(PolymerKind::Amino));
+        if component.kind != PolymerKind::Amino {
             return None;
         }
-        let position = at as i32 + 1;
+        let position = index as i32 + 1;
         let has_label = self.chains[chain as usize].label_asym_id.is_some();
         let residue = Residue {
             chain,

@@ -2,13 +2,13 @@
 
 use std::collections::VecDeque;
 
-use super::atom_table::{Atom, AtomTable, Run};
+use super::atom_table::{Atom, AtomRun, AtomTable};
 use super::checks::Check;
 use super::components::Component;
 use super::model::{BFactorKind, LooseSpan, MISSING, Residue, ResidueFlags, Structure, Uniprot};
 use super::read_limits::reserve;
-use super::references::{ChainReferences, References};
-use super::residue_atoms::{OddAtoms, ResidueAtoms, cap_component};
+use super::references::{ChainReferences, UniprotReferences};
+use super::residue_atoms::{ResidueAtoms, UnusualAtoms, cap_component};
 use super::residue_runs::PerModel;
 use super::residue_template::ResidueTemplates;
 use crate::{Error, Result};
@@ -16,25 +16,25 @@ use crate::{Error, Result};
 /// Atoms closer than this are linked, in 0.001 A.
 pub(super) const LINK: i64 = 2_000;
 
-/// Atoms closer than this are in one place, in 0.001 A: they are there by turns, or copies. No bond of
-/// heavy atoms is as short.
+/// Atoms closer than this are in one place, in 0.001 A: they are alternates or copies of each other. No bond
+/// of heavy atoms is as short.
 pub(super) const SAME_PLACE: i64 = 1_000;
 
 /// Residues without both C and N are linked if their alpha carbons are closer than this, in
 /// 0.001 A.
 pub(super) const CA_LINK: i64 = 4_300;
 
-/// What is known of the site of a residue.
+/// The site of a residue, and what was chosen or left out there.
 #[derive(Clone, Copy)]
 pub(super) struct Site {
-    /// Its first candidate.
+    /// The index of the site's first candidate.
     pub index: usize,
-    /// Its chain, as an index into the table's: that of its runs, or a part of it.
+    /// The site's chain, as an index into the table's chains: the chain of its runs, or a part of it.
     pub chain: u32,
     /// Whether the atoms are of one alternate location, or of one of several components.
     pub is_alternate: bool,
     /// The virtual sites that were left out.
-    pub virtual_sites: OddAtoms,
+    pub virtual_sites: UnusualAtoms,
 }
 
 impl Site {
@@ -44,7 +44,7 @@ impl Site {
             index,
             chain,
             is_alternate: false,
-            virtual_sites: OddAtoms::default(),
+            virtual_sites: UnusualAtoms::default(),
         }
     }
 
@@ -61,12 +61,12 @@ pub(super) struct StructureBuilder<'a> {
     templates: &'static ResidueTemplates,
     structure: Structure,
     in_rows: bool,
-    /// The atoms of residues that are no templates'.
+    /// The atoms of the last residue that did not match its template. The memory is for reuse.
     resolved: ResidueAtoms,
     /// Atoms of caps that files have among those of a residue: the residue's site, its chain, whether
     /// the cap starts the chain, and the atoms.
     caps: VecDeque<(usize, u32, bool, Vec<Atom>)>,
-    references: &'a References,
+    references: &'a UniprotReferences,
     /// The chain of the last row, as an index into the file's, and its references.
     chain: Option<u32>,
     chain_references: ChainReferences<'a>,
@@ -80,7 +80,7 @@ impl<'a> StructureBuilder<'a> {
     /// accessions, which [`StructureBuilder::finish`] returns.
     pub(super) fn new(
         table: &'a AtomTable,
-        references: &'a References,
+        references: &'a UniprotReferences,
         model: u32,
         indices: [PerModel<u32>; 2],
     ) -> Self {
@@ -123,13 +123,13 @@ impl<'a> StructureBuilder<'a> {
     pub(super) fn add(
         &mut self,
         site: Site,
-        run: &Run,
+        run: &AtomRun,
         component: &'static Component,
         atoms: &[Atom],
     ) {
         let structure = &mut self.structure;
         let start = structure.xyz.len() as u32;
-        let template = self.templates.of(component.template);
+        let template = self.templates.get(component.template);
         let applied = template.apply(atoms, &mut structure.class, &mut structure.atom_name);
         if applied.is_subset && !component.is_simulation_name && site.virtual_sites.count == 0 {
             self.push(
@@ -147,12 +147,12 @@ impl<'a> StructureBuilder<'a> {
         }
     }
 
-    /// Adds a residue whose atoms or names may be others than its component's.
+    /// Adds a residue whose atoms or names do not match its component's template.
     #[cold]
     fn add_unusual(
         &mut self,
         site: Site,
-        run: &Run,
+        run: &AtomRun,
         component: &'static Component,
         atoms: &[Atom],
     ) {
@@ -182,7 +182,7 @@ impl<'a> StructureBuilder<'a> {
                 self.caps.push_back(cap);
             }
         }
-        let template = self.templates.of(component.template);
+        let template = self.templates.get(component.template);
         let structure = &mut self.structure;
         let atoms = &resolved.atoms;
         let applied = template.apply(atoms, &mut structure.class, &mut structure.atom_name);
@@ -202,7 +202,7 @@ impl<'a> StructureBuilder<'a> {
         let Some((_, chain, is_start, atoms)) = self.caps.pop_front() else {
             return;
         };
-        let template = self.templates.of(cap_component(is_start).template);
+        let template = self.templates.get(cap_component(is_start).template);
         let structure = &mut self.structure;
         template.apply(&atoms, &mut structure.class, &mut structure.atom_name);
         self.push_atoms(&atoms);
@@ -228,7 +228,7 @@ impl<'a> StructureBuilder<'a> {
     fn push(
         &mut self,
         chain: u32,
-        run: &Run,
+        run: &AtomRun,
         component: &'static Component,
         atoms: &[Atom],
         backbone: [u32; 5],
@@ -243,7 +243,13 @@ impl<'a> StructureBuilder<'a> {
             self.add_loose(chain, atoms.len() as u32);
             return;
         }
-        let index = |at: u32| if at == MISSING { MISSING } else { start + at };
+        let index = |atom: u32| {
+            if atom == MISSING {
+                MISSING
+            } else {
+                start + atom
+            }
+        };
         let [n, ca, c, o, cb] = backbone.map(index);
         if self.chain != Some(chain) {
             self.start_chain(chain);
@@ -287,8 +293,8 @@ impl<'a> StructureBuilder<'a> {
         self.in_rows = false;
     }
 
-    /// The structure, and the memory that [`StructureBuilder::new`] took. `None` for `kind` leaves
-    /// it to the file what the B factors are.
+    /// The structure, and the memory that [`StructureBuilder::new`] took. `kind` is what the B factors are;
+    /// `None` if the file decides.
     ///
     /// # Errors
     /// [`ErrorKind::Input`](crate::ErrorKind::Input) if the B factors are pLDDT, and one is not from
@@ -369,7 +375,7 @@ impl<'a> StructureBuilder<'a> {
     }
 
     #[inline]
-    fn uniprot(&mut self, run: &Run) -> Option<Uniprot> {
+    fn uniprot(&mut self, run: &AtomRun) -> Option<Uniprot> {
         let by_reference = || self.references.find(self.chain_references, run);
         let (accession, position) = run.uniprot.or_else(by_reference)?;
         let index = self.accessions.get(accession).unwrap_or_else(|| {

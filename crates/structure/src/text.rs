@@ -25,20 +25,20 @@ pub(super) fn on_line(text: &[u8], offset: usize, error: Error) -> Error {
     error.within(format!("line {}", line_of(text, offset)))
 }
 
-/// Where a file holds something.
+/// A position in a file, for messages.
 #[derive(Clone, Copy)]
-pub(super) enum Place<'a> {
+pub(super) enum FilePlace<'a> {
     /// The line of text that holds the byte at an offset.
     Line(&'a [u8], u32),
     /// A row of an mmCIF category in a binary file, from 0.
     Row(&'static str, u32),
 }
 
-impl Place<'_> {
+impl FilePlace<'_> {
     /// The offset into the text, or the row.
     pub(super) fn start(self) -> u32 {
         match self {
-            Place::Line(_, start) | Place::Row(_, start) => start,
+            FilePlace::Line(_, start) | FilePlace::Row(_, start) => start,
         }
     }
 
@@ -53,11 +53,13 @@ impl Place<'_> {
     }
 }
 
-impl fmt::Display for Place<'_> {
+impl fmt::Display for FilePlace<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::Line(text, offset) => write!(f, "line {}", line_of(text, *offset as usize)),
-            Place::Row(category, row) => write!(f, "row {} of _{category}", u64::from(*row) + 1),
+            FilePlace::Line(text, offset) => write!(f, "line {}", line_of(text, *offset as usize)),
+            FilePlace::Row(category, row) => {
+                write!(f, "row {} of _{category}", u64::from(*row) + 1)
+            }
         }
     }
 }

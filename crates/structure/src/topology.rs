@@ -10,7 +10,7 @@ use super::read_limits::reserve;
 use super::read_options::{Models, ReadOptions};
 use super::reader::Reader;
 use super::structure_builder::{distance, is_within};
-use super::text::Place;
+use super::text::FilePlace;
 use crate::{Error, Result};
 
 /// A longer bond of the backbone crosses the border of the simulation's cell, in 0.001 A.
@@ -52,13 +52,13 @@ impl Reader {
         }
         let numbered = selector.select(
             table,
-            |offset| Place::Line(b"", offset),
+            |offset| FilePlace::Line(b"", offset),
             ReadOptions {
                 b_factor_kind: Some(BFactorKind::Temperature),
                 ..options
             },
         )?;
-        let numbers = numbered.first().map_or(&[][..], |it| &it.b_factor);
+        let numbers = numbered.first().map_or(&[][..], |model| &model.b_factor);
         Ok(Topology {
             atoms: numbers.iter().map(|number| number.to_bits()).collect(),
             file_atoms: table.atoms.len() as u32,
@@ -103,7 +103,7 @@ impl Topology {
         let limit = f64::from(LIMIT_MILLI);
         for &atom in &self.atoms {
             let place = position(atom as usize);
-            // Not a number is not below the limit either.
+            // NaN fails this comparison too.
             if !place.iter().all(|milli| milli.abs() <= limit) {
                 let number = atom + 1;
                 let message = format!(
@@ -112,13 +112,13 @@ impl Topology {
                 );
                 return Err(Error::input(message).fix("write the trajectory again"));
             }
-            // A cast cuts off. `f64::round` is a call on processors without SSE 4.1.
+            // The cast truncates, so half a unit is added. `f64::round` is a call without SSE 4.1.
             xyz.push(place.map(|milli| (milli + 0.5_f64.copysign(milli)) as i32));
         }
         let structure = Structure {
             xyz,
             frame: Some(frame),
-            // The rest of these is about the text of the topology's file.
+            // These fields describe the text of the topology's file.
             rounded_atoms: 0,
             truncation: None,
             findings: Findings::default(),
@@ -225,9 +225,9 @@ END
         let topology = topology(ReadOptions::default()).unwrap();
         let file: Vec<[f64; 3]> = (0..topology.file_atoms())
             .map(|atom| {
-                let at = topology.atoms().iter().position(|&known| known == atom);
-                at.map_or([f64::NAN; 3], |at| {
-                    topology.structure().xyz[at].map(|milli| f64::from(milli) + 0.4)
+                let index = topology.atoms().iter().position(|&known| known == atom);
+                index.map_or([f64::NAN; 3], |index| {
+                    topology.structure().xyz[index].map(|milli| f64::from(milli) + 0.4)
                 })
             })
             .collect();

@@ -111,9 +111,10 @@ impl Svg {
         self.0.push('\n');
     }
 
-    /// A text whose baseline begins at `at`; ends or has its middle there by its class.
-    pub fn text(&mut self, class: impl Display, at: Xy, text: &str) {
-        let (x, y, text) = (Px(at.0), Px(at.1), escape(text));
+    /// A text whose baseline begins at `start`. With the class `end` it ends there, with `middle` its middle is
+    /// there.
+    pub fn text(&mut self, class: impl Display, start: Xy, text: &str) {
+        let (x, y, text) = (Px(start.0), Px(start.1), escape(text));
         self.write(format_args!(
             "<text class=\"{class}\" x=\"{x}\" y=\"{y}\">{text}</text>"
         ));
@@ -128,20 +129,20 @@ impl Svg {
         ));
     }
 
-    /// A rectangle with its upper left corner at `at`.
-    pub fn rect(&mut self, class: impl Display, at: Xy, size: Xy) {
-        self.write(format_args!("{}/>", OpenRect(class, at, size)));
+    /// A rectangle with its upper left corner at `corner`.
+    pub fn rect(&mut self, class: impl Display, corner: Xy, size: Xy) {
+        self.write(format_args!("{}/>", OpenRect(class, corner, size)));
     }
 
     /// A rectangle that shows `title` to a reader who points at it.
-    pub fn titled_rect(&mut self, class: impl Display, at: Xy, size: Xy, title: &str) {
-        let (rect, title) = (OpenRect(class, at, size), escape(title));
+    pub fn titled_rect(&mut self, class: impl Display, corner: Xy, size: Xy, title: &str) {
+        let (rect, title) = (OpenRect(class, corner, size), escape(title));
         self.write(format_args!("{rect}><title>{title}</title></rect>"));
     }
 
     /// A line through `points`.
     pub fn line(&mut self, class: impl Display, points: &[Xy]) {
-        let points = Points(points);
+        let points = PointList(points);
         self.write(format_args!(
             "<polyline class=\"{class}\" points=\"{points}\"/>"
         ));
@@ -149,7 +150,7 @@ impl Svg {
 
     /// An area with these corners.
     pub fn polygon(&mut self, class: impl Display, corners: &[Xy]) {
-        let corners = Points(corners);
+        let corners = PointList(corners);
         self.write(format_args!(
             "<polygon class=\"{class}\" points=\"{corners}\"/>"
         ));
@@ -209,9 +210,9 @@ impl Display for Px {
     }
 }
 
-struct Points<'a>(&'a [Xy]);
+struct PointList<'a>(&'a [Xy]);
 
-impl Display for Points<'_> {
+impl Display for PointList<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().enumerate().try_for_each(|(index, (x, y))| {
             let gap = if index == 0 { "" } else { " " };
@@ -225,12 +226,12 @@ struct OpenRect<C>(C, Xy, Xy);
 
 impl<C: Display> Display for OpenRect<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let OpenRect(class, at, size) = self;
+        let OpenRect(class, corner, size) = self;
         write!(
             f,
             "<rect class=\"{class}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"",
-            Px(at.0),
-            Px(at.1),
+            Px(corner.0),
+            Px(corner.1),
             Px(size.0),
             Px(size.1)
         )

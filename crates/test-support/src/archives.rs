@@ -25,7 +25,7 @@ impl TarMaker {
         self.entry(name, EntryType::Regular, bytes)
     }
 
-    pub fn end(mut self) -> Vec<u8> {
+    pub fn finish(mut self) -> Vec<u8> {
         self.0.extend([0; 1024]);
         self.0
     }
@@ -69,7 +69,7 @@ impl ZipMaker {
         self.entry(name, 0o100_644, bytes)
     }
 
-    pub fn end(self) -> Vec<u8> {
+    pub fn finish(self) -> Vec<u8> {
         self.archive.finish().unwrap()
     }
 }

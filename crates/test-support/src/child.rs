@@ -7,8 +7,10 @@ use std::os::fd::FromRawFd;
 /// How long a child may take.
 const TIMEOUT_S: i64 = 60;
 
-/// Runs `work` in a child, which has this thread alone and ends behind it. Panics with what it returns
-/// as an error, and if it panics or does not end.
+/// Runs `work` in a child process, which has this thread alone and ends after it.
+///
+/// # Panics
+/// `work` returns an error, panics or does not end.
 pub fn in_child(work: impl FnOnce() -> Result<(), String>) {
     let mut ends = [0; 2];
     // SAFETY: `ends` has room for both.

@@ -10,7 +10,7 @@ const COUNTED: &str = "TAPELOOP_TEST_COUNTED";
 /// [`counted`], by the name that callgrind knows.
 const FUNCTION: &str = "tapeloop_test_support::counted::counted";
 
-/// Runs `work`, whose instructions on this thread are one number of what [`instructions`] returns.
+/// Runs `work`. [`instructions`] returns the instructions that it takes on this thread.
 #[inline(never)]
 pub fn counted<R>(work: impl FnOnce() -> R) -> R {
     // Work that the compiler moves out of this function is not counted.
@@ -54,7 +54,7 @@ pub fn instructions(test: &str) -> Option<Vec<u64>> {
     Some(counts)
 }
 
-/// The instructions that a dump sums up; `None` if there is no such dump.
+/// The total of instructions in a dump; `None` if there is no such dump.
 fn total(file: &Path) -> Option<u64> {
     let text = std::fs::read_to_string(file).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("totals: "));

@@ -1,5 +1,5 @@
-//! A device that does nothing and is done at once, and a workload of kernels that do
-//! nothing: what is left is the engine's own work.
+//! A device that does nothing and is done at once, and a workload of kernels that do nothing, so that only the
+//! engine's own work is measured.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -14,7 +14,7 @@ use tapeloop_engine::replay::Buckets;
 use tapeloop_engine::workload::{Extent, ReadViews, Workload, WriteViews};
 use tapeloop_engine::{Buffer, Error, Kernel, Recorder, Result, TwinLaunch};
 
-/// Takes every call and does nothing. It counts nothing either.
+/// A backend that accepts every call and does nothing.
 pub struct EmptyBackend {
     id: BackendId,
     device: DeviceInfo,
@@ -95,7 +95,7 @@ struct EmptySlot {
     bytes: Vec<usize>,
     /// Words, so that every element type is aligned.
     host: Vec<Vec<u64>>,
-    /// What the graphs hold, for whoever audits them.
+    /// The operations of each graph, for [`DeviceSlot::graph_ops`].
     graphs: Vec<(GraphId, Vec<Op>)>,
 }
 
@@ -230,7 +230,7 @@ unsafe impl DeviceSlot for EmptySlot {
 
 /// A chain of kernels over one number per item. They write nothing, so results are 0 on a real
 /// device.
-pub struct Nothing {
+pub struct EmptyKernels {
     kernels: usize,
     kernel: Kernel,
 }
@@ -241,7 +241,7 @@ pub fn nothing(_: &mut TwinLaunch<'_>) {}
 
 const SOURCE: &str = "extern \"C\" __global__ void nothing(const unsigned*, unsigned*) {}";
 
-impl Nothing {
+impl EmptyKernels {
     pub fn new(kernels: usize) -> Self {
         let kernel = Kernel::new("nothing")
             .reads::<u32>("x")
@@ -249,7 +249,7 @@ impl Nothing {
             .twin(nothing);
         // SAFETY: the kernel touches no memory.
         let kernel = unsafe { kernel.code(&Image::cuda("nothing.cu", SOURCE)) };
-        Nothing { kernels, kernel }
+        EmptyKernels { kernels, kernel }
     }
 
     /// Batches of one item.
@@ -260,7 +260,7 @@ impl Nothing {
     }
 }
 
-impl Workload for Nothing {
+impl Workload for EmptyKernels {
     type Item = u32;
     type Output = u32;
     type Buffers = (Buffer<u32>, Buffer<u32>);

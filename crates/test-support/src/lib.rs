@@ -1,4 +1,4 @@
-//! What the tests of several crates share.
+//! Code that the tests of several crates share.
 
 #[cfg(feature = "archives")]
 pub mod archives;

@@ -1,4 +1,4 @@
-//! Structures that no file holds, from a seed.
+//! Random structures from a seed.
 
 use crate::random::Random;
 use tapeloop_structure::{
@@ -23,15 +23,15 @@ pub fn structure(residues: usize, seed: u64) -> Structure {
         chains: vec![Chain::default(); 3],
         ..Structure::default()
     };
-    let mut at = step(&mut random, 50_000);
+    let mut centre = step(&mut random, 50_000);
     for index in 0..residues {
-        at = moved(at, step(&mut random, 2200));
+        centre = moved(centre, step(&mut random, 2200));
         let has_ca = random.below(17) != 0;
         let mut atom = |random: &mut Random, name: &[u8; 8], by: usize, there: bool| {
             if !there {
                 return MISSING;
             }
-            s.xyz.push(moved(at, step(random, by)));
+            s.xyz.push(moved(centre, step(random, by)));
             s.element.push(6);
             s.class.push(AtomClass::of(*b"ALA     ", *name, 6));
             s.b_factor.push(random.below(10_000) as f32 / 100.0);
@@ -75,7 +75,7 @@ pub fn structure(residues: usize, seed: u64) -> Structure {
         });
     }
     for _ in 0..loose {
-        s.xyz.push(moved(at, step(&mut random, 9000)));
+        s.xyz.push(moved(centre, step(&mut random, 9000)));
         s.element.push(7);
         s.class.push(AtomClass::of(*b"DA      ", *b"N3      ", 7));
         s.b_factor.push(f32::NAN);

@@ -1,4 +1,4 @@
-//! What a message says, apart from its wording.
+//! Compares the content of messages, apart from their wording.
 
 /// Whether a text has these parts in their order, which " .. " separates: the place that a message
 /// names, and the words that tell its cause from others.

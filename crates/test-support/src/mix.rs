@@ -1,5 +1,5 @@
-//! A small workload with two uniforms, independent kernels, and items that fail as
-//! they are told: as CUDA text and as twins.
+//! A small workload with two uniforms, independent kernels, and items that fail on request. Its kernels are
+//! CUDA text with CPU twins.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -63,9 +63,9 @@ fn seasoned(bias: u32, salt: u32) -> u32 {
     bias.wrapping_mul(2_654_435_761).wrapping_add(salt)
 }
 
-/// What becomes of an item.
+/// Where an item fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum ItemFate {
     Fine,
     NoExtent,
     WriteFails,
@@ -77,7 +77,7 @@ pub struct Item {
     pub id: u32,
     pub bias: u32,
     pub x: Vec<f32>,
-    pub fate: Fate,
+    pub fate: ItemFate,
 }
 
 /// The values of the uniforms: `factor` and `salt`.
@@ -96,7 +96,7 @@ impl Item {
             id,
             bias: id.wrapping_mul(0x9e37_79b9) ^ 0x5a5a,
             x: (0..elements).map(value).collect(),
-            fate: Fate::Fine,
+            fate: ItemFate::Fine,
         }
     }
 
@@ -114,12 +114,12 @@ pub fn items(count: usize, elements_max: usize) -> Vec<Item> {
 
 /// The items that were written.
 #[derive(Default)]
-pub struct Log(pub Mutex<BTreeSet<u32>>);
+pub struct WriteLog(pub Mutex<BTreeSet<u32>>);
 
 pub struct Mix {
     kernels: [Kernel; 3],
-    log: Option<Arc<Log>>,
-    /// A mistake: the elements of an item are not all written.
+    log: Option<Arc<WriteLog>>,
+    /// A deliberate mistake: the last element of each item is not written.
     pub forgets: bool,
 }
 
@@ -166,7 +166,7 @@ impl Mix {
         }
     }
 
-    pub fn logged(log: &Arc<Log>) -> Self {
+    pub fn logged(log: &Arc<WriteLog>) -> Self {
         Mix {
             log: Some(Arc::clone(log)),
             ..Mix::new()
@@ -185,7 +185,7 @@ impl Workload for Mix {
 
     fn extent(&self, item: &Item) -> Result<Extent> {
         match item.fate {
-            Fate::NoExtent => Err(Error::input("no extent, as told")),
+            ItemFate::NoExtent => Err(Error::input("no extent, as told")),
             _ => Ok(Extent::from([item.x.len() as u32, 1])),
         }
     }
@@ -243,7 +243,7 @@ impl Workload for Mix {
         &self,
         buffers: &Buffers,
         item: &Item,
-        at: Extent,
+        start: Extent,
         views: &mut WriteViews<'_>,
     ) -> Result<()> {
         if let Some(log) = &self.log {
@@ -252,10 +252,10 @@ impl Workload for Mix {
         }
         let written = item.x.len() - usize::from(self.forgets);
         views.take(buffers.x)[..written].copy_from_slice(&item.x[..written]);
-        views.take(buffers.owner).fill(at[1]);
+        views.take(buffers.owner).fill(start[1]);
         views.take(buffers.bias)[0] = item.bias;
         match item.fate {
-            Fate::WriteFails => Err(Error::input("no write, as told")),
+            ItemFate::WriteFails => Err(Error::input("no write, as told")),
             _ => Ok(()),
         }
     }
@@ -268,7 +268,7 @@ impl Workload for Mix {
         views: &ReadViews<'_>,
     ) -> Result<Output> {
         match item.fate {
-            Fate::ReadFails => Err(Error::input("no read, as told")),
+            ItemFate::ReadFails => Err(Error::input("no read, as told")),
             _ => Ok((views.get(buffers.y).to_vec(), views.get(buffers.z)[0])),
         }
     }

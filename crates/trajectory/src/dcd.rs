@@ -32,20 +32,20 @@ pub(super) struct Dcd {
     file: TrajectoryFile,
     is_big_endian: bool,
     has_cell: bool,
-    has_fourth: bool,
+    has_fourth_axis: bool,
     /// The first frame's step, and the steps between two frames.
     steps: [u32; 2],
     /// The time of a step in picoseconds; `None` if the file gives none.
     step_ps: Option<f64>,
     atoms: u32,
-    fixed: Option<Fixed>,
+    fixed: Option<FixedAtoms>,
     /// Where the first frame starts.
     frames_start: u64,
 }
 
 /// The atoms that the first frame alone has.
 #[derive(Debug)]
-struct Fixed {
+struct FixedAtoms {
     /// For each atom, its place in the records of later frames; `None` if it is fixed.
     place: Vec<Option<u32>>,
     /// Atoms in the records of later frames.
@@ -55,7 +55,7 @@ struct Fixed {
 }
 
 /// Reads records from the start of a file.
-struct Records<'a> {
+struct FortranRecords<'a> {
     file: &'a TrajectoryFile,
     is_big_endian: bool,
     offset: u64,
@@ -70,7 +70,7 @@ fn word_of(bytes: &[u8], is_big_endian: bool) -> u32 {
     }
 }
 
-impl Records<'_> {
+impl FortranRecords<'_> {
     const WHAT: &'static str = "the header";
 
     fn word(&self, offset: u64) -> Result<u32> {
@@ -79,8 +79,7 @@ impl Records<'_> {
         Ok(word_of(&word, self.is_big_endian))
     }
 
-    /// Goes behind the next record, which has at most `max` bytes, and returns where its bytes start
-    /// and their number.
+    /// Skips the next record, which has at most `max` bytes. Returns where its bytes start, and their number.
     fn skip(&mut self, max: u32) -> Result<(u64, u32)> {
         let (start, bytes) = (self.offset + 4, self.word(self.offset)?);
         let refused = |how| Err(damaged("the record", self.offset, how));
@@ -95,7 +94,7 @@ impl Records<'_> {
         Ok((start, bytes))
     }
 
-    /// The bytes of the next record, which has this number of them.
+    /// Reads the next record, which has `bytes` bytes.
     fn take(&mut self, bytes: u32) -> Result<Vec<u8>> {
         let offset = self.offset;
         let (start, found) = self.skip(bytes)?;
@@ -112,10 +111,10 @@ impl Dcd {
     /// Reads the header of a file.
     ///
     /// # Errors
-    /// It is damaged or cut short, or has another number of atoms than the topology.
+    /// Fails if the file is damaged or cut short, or has another number of atoms than the topology.
     pub(super) fn open(file: TrajectoryFile, topology: &Topology) -> Result<Self> {
         let mut start = [0; 8];
-        file.read(&mut start, 0, Records::WHAT)?;
+        file.read(&mut start, 0, FortranRecords::WHAT)?;
         let is_big_endian = word_of(&start, true) == START_BYTES;
         let is_dcd = is_big_endian || word_of(&start, false) == START_BYTES;
         if !is_dcd || &start[4..] != b"CORD" {
@@ -123,20 +122,20 @@ impl Dcd {
                 Error::input("this is not a DCD file of coordinates with markers of 32 bits");
             return Err(error.fix("convert it, for example with MDAnalysis or catdcd"));
         }
-        let mut records = Records {
+        let mut records = FortranRecords {
             file: &file,
             is_big_endian,
             offset: 0,
         };
         let start = records.take(START_BYTES)?;
-        let at = |word: usize| &start[4 + 4 * word..];
-        let word = |number: usize| word_of(at(number), is_big_endian);
+        let from_word = |word: usize| &start[4 + 4 * word..];
+        let word = |number: usize| word_of(from_word(number), is_big_endian);
         let is_charmm = word(19) != 0;
         let delta = if is_charmm {
             f64::from(f32::from_bits(word(9)))
         } else {
             // X-PLOR writes 64 bits.
-            let bits = at(9)[..8].try_into().expect("eight bytes");
+            let bits = from_word(9)[..8].try_into().expect("eight bytes");
             f64::from_bits(if is_big_endian {
                 u64::from_be_bytes(bits)
             } else {
@@ -153,14 +152,14 @@ impl Dcd {
             _ if fixed >= atoms => return Err(damaged("the header", 0, "fixes all atoms")),
             _ => Some(records.take(4 * (atoms - fixed))?),
         };
-        let (is_cell, is_fourth) = (word(10) != 0, word(11) != 0);
+        let (is_cell, is_fourth_axis) = (word(10) != 0, word(11) != 0);
         let steps = [word(1), word(2)];
         let frames_start = records.offset;
         let mut dcd = Dcd {
             file,
             is_big_endian,
             has_cell: is_charmm && is_cell,
-            has_fourth: is_charmm && is_fourth,
+            has_fourth_axis: is_charmm && is_fourth_axis,
             steps,
             step_ps: has_step.then_some(delta * AKMA_PS),
             atoms,
@@ -174,25 +173,25 @@ impl Dcd {
     }
 
     /// The atoms that are fixed, where `free` lists the others, from 1.
-    fn fixed(&self, free: &[u8]) -> Result<Fixed> {
+    fn fixed(&self, free: &[u8]) -> Result<FixedAtoms> {
         let mut place = vec![None; self.atoms as usize];
         let free = free.chunks_exact(4);
         let count = free.len() as u32;
-        for (at, atom) in (0..).zip(free) {
+        for (index, atom) in (0..).zip(free) {
             let atom = word_of(atom, self.is_big_endian).wrapping_sub(1);
             let Some(place) = place.get_mut(atom as usize) else {
                 return Err(damaged("the header", 0, "frees an atom that is not there"));
             };
-            *place = Some(at);
+            *place = Some(index);
         }
         let bytes = self.frame_bytes(self.atoms);
-        // Before the memory is allocated.
+        // Checked before the memory is allocated.
         if bytes > self.file.bytes - self.frames_start {
             return Err(cut_short("frame 0", self.frames_start, self.file.bytes));
         }
         let mut first = vec![0; bytes as usize];
         self.file.read(&mut first, self.frames_start, "frame 0")?;
-        Ok(Fixed {
+        Ok(FixedAtoms {
             place,
             free: count,
             first,
@@ -202,7 +201,7 @@ impl Dcd {
     /// Bytes of a frame with these atoms.
     fn frame_bytes(&self, atoms: u32) -> u64 {
         let axis = MARKERS_BYTES + 4 * u64::from(atoms);
-        let axes = if self.has_fourth { 4 } else { 3 };
+        let axes = if self.has_fourth_axis { 4 } else { 3 };
         self.cell_bytes() + axes * axis
     }
 

@@ -1,4 +1,4 @@
-//! The file of a trajectory, and what can be wrong with it.
+//! The file of a trajectory, and its errors.
 
 use rawzip::{FileReader, ReaderAt};
 use std::fs::File;
@@ -25,7 +25,7 @@ impl TrajectoryFile {
     /// Opens the file at `path`.
     ///
     /// # Errors
-    /// It cannot be opened.
+    /// Fails if the file cannot be opened.
     pub(super) fn open(path: &Path) -> Result<Self> {
         let file = File::open(path)?;
         let bytes = file.metadata()?.len();
@@ -38,7 +38,7 @@ impl TrajectoryFile {
     /// Reads the bytes at `offset`.
     ///
     /// # Errors
-    /// They cannot be read. The message calls them `what`.
+    /// Fails if the bytes cannot be read. The message calls them `what`.
     pub(super) fn read(&self, bytes: &mut [u8], offset: u64, what: &str) -> Result<()> {
         let read = self.file.read_exact_at(bytes, offset);
         read.map_err(|error| match error.kind() {
@@ -66,7 +66,7 @@ pub(super) fn cut_short(what: &str, offset: u64, bytes: u64) -> Error {
     Error::input(message).fix("copy or write the trajectory again; the frames before are read")
 }
 
-/// The error of `what` that is not as the format has it.
+/// The error of a file in which `what` does not have the form that the format requires.
 pub(super) fn damaged(what: &str, offset: u64, how: &str) -> Error {
     let message = format!("the trajectory is damaged: {what} at byte {offset} {how}");
     Error::input(message).fix("copy or write the trajectory again")

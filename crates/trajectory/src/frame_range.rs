@@ -52,7 +52,7 @@ impl FromStr for FrameRange {
             step: step.unwrap_or(1),
         });
         let is_some_frame =
-            |it: &FrameRange| it.step > 0 && it.stop.is_none_or(|stop| it.start < stop);
+            |range: &FrameRange| range.step > 0 && range.stop.is_none_or(|stop| range.start < stop);
         range.filter(is_some_frame).ok_or_else(|| {
             let error = Error::config(format!("\"{text}\" is not a range of frames"));
             error.fix("write start:stop:step, such as \"100:200:10\", \"100:\" or \"::10\"")

@@ -20,15 +20,15 @@ use tapeloop_structure::internal::Compression;
 use tapeloop_structure::{Frame, Reader, Structure, Topology};
 use xtc::Xtc;
 
-/// What becomes of trajectories.
+/// How trajectories among the inputs are treated.
 #[derive(Clone, Debug, Default)]
 pub enum Trajectories {
-    /// Those in folders are skipped; others are taken for structure files.
+    /// Trajectories in folders are skipped; others are taken for structure files.
     #[default]
     Unknown,
-    /// Each is one source.
+    /// Each trajectory is one source.
     Whole,
-    /// Their frames are sources.
+    /// The frames of trajectories are sources.
     Read(Arc<Topology>, FrameRange),
 }
 
@@ -106,7 +106,7 @@ impl Trajectory {
     /// Opens the trajectory at `path`.
     ///
     /// # Errors
-    /// It cannot be opened, is damaged, or has another number of atoms than the topology.
+    /// Fails if the file cannot be opened, is damaged, or has another number of atoms than the topology.
     pub fn open(
         path: &Path,
         kind: TrajectoryKind,
@@ -174,7 +174,7 @@ impl Trajectory {
         })
     }
 
-    /// The file.
+    /// The path of the trajectory.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -189,12 +189,12 @@ impl Trajectory {
 }
 
 impl FrameBytes {
-    /// Which frame it is.
+    /// The number and the time of the frame.
     pub fn frame(&self) -> Frame {
         self.frame
     }
 
-    /// Its size in the file in bytes.
+    /// The size of the frame in the file, in bytes.
     pub fn size_bytes(&self) -> u64 {
         self.place.bytes
     }

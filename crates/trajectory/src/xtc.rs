@@ -21,7 +21,7 @@ const CODING_BYTES: usize = 4 * (1 + 3 + 3 + 1);
 /// Frames of more atoms have compressed coordinates.
 const PLAIN_ATOMS_MAX: u32 = 9;
 
-/// An atom takes no more: three whole numbers of 32 bits, a flag and the length of a run.
+/// The most bytes of an atom: three whole numbers of 32 bits, a flag and the length of a run.
 const ATOM_BYTES_MAX: u64 = 13;
 
 /// From nanometres to 0.001 A.
@@ -59,7 +59,7 @@ impl Xtc {
         let mut header = [0; HEADER_BYTES + CODING_BYTES + 8];
         let here = header.len().min(left as usize);
         self.file.read(&mut header[..here], offset, &name())?;
-        let word = |at: usize| header[4 * at..][..4].try_into().expect("four bytes");
+        let word = |index: usize| header[4 * index..][..4].try_into().expect("four bytes");
         let magic = i32::from_be_bytes(word(0));
         if here >= 4 && ![Magic::XTC_1995, Magic::XTC_2023].contains(&magic) {
             return Err(match index {
@@ -101,10 +101,10 @@ impl Xtc {
 /// The bytes of the compressed coordinates and where they start in a frame, of which `frame` is the
 /// beginning; `None` if it ends before them.
 fn packed_size(frame: &[u8]) -> Option<(u64, u64)> {
-    let at = HEADER_BYTES + CODING_BYTES;
+    let offset = HEADER_BYTES + CODING_BYTES;
     let is_long = frame[..4] == Magic::XTC_2023.to_be_bytes();
-    let size = frame.get(at..at + if is_long { 8 } else { 4 })?;
-    let start = (at + size.len()) as u64;
+    let size = frame.get(offset..offset + if is_long { 8 } else { 4 })?;
+    let start = (offset + size.len()) as u64;
     let size = size.iter();
     Some((
         size.fold(0, |size, &byte| size << 8 | u64::from(byte)),

@@ -69,7 +69,7 @@ pub(super) fn read_kernel(settings: &OwnKernelSettings) -> Result<(u32, Vec<(Str
         columns,
         ..
     } = settings;
-    let kernels = Declarations::of(text).kernels();
+    let kernels = Declarations::parse(text).kernels();
     let kernels = kernels.map_err(|error| Error::config(error.to_string()))?;
     let Some(kernel) = kernels.iter().find(|kernel| kernel.name == *entry) else {
         let error = Error::config(format!("it has no kernel named {entry}"));

@@ -81,15 +81,15 @@ impl fmt::Display for Comparison {
 
 /// Writes a table: words to the left, figures to the right. Leaves empty columns out.
 fn table(f: &mut fmt::Formatter<'_>, rows: &[[String; 7]]) -> fmt::Result {
-    let width = |place: usize| {
-        let cells = rows.iter().map(|row| row[place].chars().count());
+    let width = |column: usize| {
+        let cells = rows.iter().map(|row| row[column].chars().count());
         cells.max().unwrap_or(0)
     };
-    let says = |place: &usize| rows.iter().skip(1).any(|row| !row[*place].is_empty());
+    let has_text = |column: &usize| rows.iter().skip(1).any(|row| !row[*column].is_empty());
     for row in rows {
-        let cells = (0..7).filter(says).map(|place| match place {
-            0 | 1 => format!("{:<1$}", row[place], width(place)),
-            _ => format!("{:>1$}", row[place], width(place)),
+        let cells = (0..7).filter(has_text).map(|column| match column {
+            0 | 1 => format!("{:<1$}", row[column], width(column)),
+            _ => format!("{:>1$}", row[column], width(column)),
         });
         let cells: Vec<String> = cells.collect();
         writeln!(f, "{}", cells.join("  ").trim_end())?;

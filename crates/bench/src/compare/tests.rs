@@ -3,7 +3,7 @@ use crate::record::{FORMAT, Figures, Reference};
 use std::slice::from_ref;
 use tapeloop_engine::error::ErrorKind;
 
-/// Repetitions a little around `median`, the same each time.
+/// Periods of repetitions around `median`, which are the same each time.
 fn around(median: f64, noise: f64) -> Vec<f64> {
     let steps = [0.0, 1.0, -1.0, 0.5, -0.5, 0.2, -0.2, 0.8];
     let one = |step: f64| median * (1.0 + noise * step);
@@ -55,22 +55,38 @@ fn verdict(old: Record, new: Record) -> Verdict {
 }
 
 #[test]
-fn a_shift_is_told_if_it_stands_out_of_the_noise() {
-    let of = |median, noise| record("graph", around(median, noise));
-    assert_eq!(verdict(of(1e4, 0.01), of(1e4, 0.01)), Verdict::Same);
-    assert_eq!(verdict(of(1e4, 0.01), of(1.05e4, 0.01)), Verdict::Slower);
-    assert_eq!(verdict(of(1e4, 0.01), of(0.95e4, 0.01)), Verdict::Faster);
-    assert_eq!(verdict(of(1e4, 0.2), of(1.05e4, 0.2)), Verdict::Unclear);
-    assert_eq!(verdict(of(1e4, 0.01), of(1.01e4, 0.001)), Verdict::Same);
+fn a_shift_is_significant_only_beyond_the_noise() {
+    let record_of = |median, noise| record("graph", around(median, noise));
+    assert_eq!(
+        verdict(record_of(1e4, 0.01), record_of(1e4, 0.01)),
+        Verdict::Same
+    );
+    assert_eq!(
+        verdict(record_of(1e4, 0.01), record_of(1.05e4, 0.01)),
+        Verdict::Slower
+    );
+    assert_eq!(
+        verdict(record_of(1e4, 0.01), record_of(0.95e4, 0.01)),
+        Verdict::Faster
+    );
+    assert_eq!(
+        verdict(record_of(1e4, 0.2), record_of(1.05e4, 0.2)),
+        Verdict::Unclear
+    );
+    assert_eq!(
+        verdict(record_of(1e4, 0.01), record_of(1.01e4, 0.001)),
+        Verdict::Same
+    );
     let none = record("graph", vec![]);
     assert_eq!(verdict(none.clone(), none), Verdict::Unclear);
 }
 
 #[test]
 fn noisy_against_quiet_is_unclear_and_passes() {
-    // Twice as slow in each repetition, but half of them differ by half.
+    // Each repetition is twice as slow, but half of the repetitions differ by half.
     let noisy = [2e4, 3e4, 2.1e4, 3.1e4, 2.2e4, 3.2e4, 2e4, 3e4];
-    let [quiet, noisy] = [around(1e4, 0.01), noisy.to_vec()].map(|it| record("graph", it));
+    let [quiet, noisy] =
+        [around(1e4, 0.01), noisy.to_vec()].map(|periods| record("graph", periods));
     let idle = |share: f64| {
         let mut record = record("graph", around(2e4, 0.01));
         record.point.front = "ring".to_owned();
@@ -105,11 +121,11 @@ fn noisy_against_quiet_is_unclear_and_passes() {
 
 #[test]
 fn only_a_worse_point_fails_the_gate() {
-    let of = |median| record("graph", around(median, 0.01));
+    let record_of = |median| record("graph", around(median, 0.01));
     let code = |old, new| compare(&[old], &[new], Machines::Same).unwrap().exit_code();
-    assert_eq!(code(of(1e4), of(1.1e4)), 1);
-    assert_eq!(code(of(1e4), of(0.9e4)), 0);
-    assert_eq!(code(of(1e4), of(1e4)), 0);
+    assert_eq!(code(record_of(1e4), record_of(1.1e4)), 1);
+    assert_eq!(code(record_of(1e4), record_of(0.9e4)), 0);
+    assert_eq!(code(record_of(1e4), record_of(1e4)), 0);
 }
 
 #[test]
@@ -157,35 +173,40 @@ fn other_machines_are_refused_by_name_unless_asked_for() {
 }
 
 #[test]
-fn a_machine_that_changed_is_told_from_a_program_that_did() {
-    let of = |graph: f64, stream: f64, other: f64| {
+fn a_change_of_the_machine_is_distinguished_from_one_of_the_program() {
+    let record_of = |graph: f64, stream: f64, other: f64| {
         [
             with_reference(record("graph", around(graph, 0.01)), around(other, 0.01)),
             record("stream", around(stream, 0.01)),
         ]
     };
-    let old = of(1e4, 6e4, 2e4);
-    let both = compare(&old, &of(1.2e4, 7.2e4, 2.4e4), Machines::Same).unwrap();
+    let old = record_of(1e4, 6e4, 2e4);
+    let both = compare(&old, &record_of(1.2e4, 7.2e4, 2.4e4), Machines::Same).unwrap();
     assert!(both.words().contains("the machine changed"), "{both}");
     let corrected = both.points[0].ratio_corrected.unwrap();
     assert!((corrected - 1.0).abs() < 0.01);
     // The verdicts stay those of the times as measured.
     assert_eq!(both.count(Verdict::Slower), 2);
-    let program = compare(&old, &of(1.2e4, 7.2e4, 2e4), Machines::Same).unwrap();
+    let program = compare(&old, &record_of(1.2e4, 7.2e4, 2e4), Machines::Same).unwrap();
     assert!(!program.words().contains("the machine changed"));
     assert!(program.words().contains("(+0.0%)"));
-    let one = compare(&old, &of(1.2e4, 6e4, 2.4e4), Machines::Same).unwrap();
+    let one = compare(&old, &record_of(1.2e4, 6e4, 2.4e4), Machines::Same).unwrap();
     assert!(one.words().contains("+20.0%"));
 }
 
 #[test]
 fn limits_stand_in_where_there_are_no_other_programs() {
-    let of = |ns: f64, rate: f64| {
+    let record_of = |ns: f64, rate: f64| {
         let mut record = record("graph", around(ns, 0.01));
         record.run.limits.upload_bytes_per_s = Some(rate);
         [record]
     };
-    let compared = compare(&of(1e4, 50e9), &of(1.25e4, 40e9), Machines::Same).unwrap();
+    let compared = compare(
+        &record_of(1e4, 50e9),
+        &record_of(1.25e4, 40e9),
+        Machines::Same,
+    )
+    .unwrap();
     assert_eq!(compared.machine.limits, Some(1.25));
     assert!(compared.words().contains("the machine's limits"));
 }
@@ -198,7 +219,7 @@ fn records_of_one_point_count_together() {
         record
     };
     let ns = around(1e4, 0.01);
-    // Two repetitions at a time tell nothing; together they do.
+    // Two repetitions give no finding; those of all records together do.
     let old: Vec<Record> = ns.chunks(2).map(|ns| split("slots", ns)).collect();
     let slower: Vec<f64> = ns.iter().map(|ns| ns * 1.1).collect();
     let new: Vec<Record> = slower.chunks(2).map(|ns| split("batch", ns)).collect();
@@ -206,7 +227,7 @@ fn records_of_one_point_count_together() {
     let compared = compare(&old, &new, Machines::Same).unwrap();
     assert_eq!(compared.points.len(), 1);
     assert_eq!(compared.points[0].verdict, Verdict::Slower);
-    // Wrong once is wrong.
+    // A point is refused if one of its records is.
     let mut new = new;
     new[2].outcome = Outcome::Refused("wrong".to_owned());
     let compared = compare(&old, &new, Machines::Same).unwrap();
@@ -226,17 +247,24 @@ fn of_each_file_the_last_run_counts() {
 
 #[test]
 fn points_of_one_run_alone_are_listed() {
-    let of = |mode| record(mode, around(1e4, 0.01));
+    let record_of = |mode| record(mode, around(1e4, 0.01));
     let compared = compare(
-        &[of("graph"), of("stream")],
-        &[of("graph"), of("resident")],
+        &[record_of("graph"), record_of("stream")],
+        &[record_of("graph"), record_of("resident")],
         Machines::Same,
     )
     .unwrap();
     assert_eq!(compared.only_old, ["launch stream"]);
     assert_eq!(compared.only_new, ["launch resident"]);
     assert_eq!(compared.points[0].name, "launch graph");
-    assert!(compare(&[of("stream")], &[of("resident")], Machines::Same).is_err());
+    assert!(
+        compare(
+            &[record_of("stream")],
+            &[record_of("resident")],
+            Machines::Same
+        )
+        .is_err()
+    );
 }
 
 #[test]
@@ -281,7 +309,7 @@ fn points_of_settings_that_were_removed_are_left_out_with_a_note() {
     // Stream launches have no graph whose build could differ.
     let stream = lines(&[("launch", "mode", "stream"), ("features", "mode", "stream")]);
     assert!(stream.iter().all(|record| record.point.removed.is_none()));
-    // A run of such points alone.
+    // This run has only such points.
     let error = compare(
         &new,
         &lines(&[("launch", "scope", "kernels")]),
@@ -293,13 +321,13 @@ fn points_of_settings_that_were_removed_are_left_out_with_a_note() {
 
 #[test]
 fn the_table_is_aligned_and_ends_in_words() {
-    let of = |graph: f64| {
+    let record_of = |graph: f64| {
         [
             record("graph", around(graph, 0.01)),
             record("stream", around(6e4, 0.01)),
         ]
     };
-    let compared = compare(&of(1e4), &of(1.1e4), Machines::Same).unwrap();
+    let compared = compare(&record_of(1e4), &record_of(1.1e4), Machines::Same).unwrap();
     let text = compared.to_string();
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(

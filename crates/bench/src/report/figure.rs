@@ -1,17 +1,17 @@
 //! A chart on the page: heading, caption, legend, and the drawing for wide and narrow screens.
 
-use super::layout::{Room, bar};
+use super::layout::{ScreenWidth, bar};
 use super::plot::Plot;
-use super::rows::Rows;
-use super::slots::Slots;
-use super::style::{Look, Shape};
+use super::rows::RowChart;
+use super::slots::SlotChart;
+use super::style::{Look, Marker};
 use maud::{Markup, PreEscaped, html};
 use tapeloop_svg::Svg;
 
-pub(super) enum Drawing {
+pub(super) enum ChartDrawing {
     Plot(Plot),
-    Rows(Rows),
-    Slots(Slots),
+    RowChart(RowChart),
+    SlotChart(SlotChart),
 }
 
 pub(super) struct Figure {
@@ -20,8 +20,8 @@ pub(super) struct Figure {
     pub(super) title: String,
     /// What the chart shows, in a sentence or two.
     pub(super) caption: String,
-    pub(super) drawing: Drawing,
-    /// Looks with their names.
+    pub(super) drawing: ChartDrawing,
+    /// The looks of the chart, each with what it stands for.
     pub(super) legend: Vec<(Look, String)>,
 }
 
@@ -34,34 +34,34 @@ impl Figure {
             id,
             title,
             caption,
-            drawing: Drawing::Plot(plot),
+            drawing: ChartDrawing::Plot(plot),
             legend,
         })
     }
 
     /// A figure of rows without a legend, if there is something to draw.
-    pub(super) fn rows(id: String, title: String, caption: String, rows: Rows) -> Option<Self> {
+    pub(super) fn rows(id: String, title: String, caption: String, rows: RowChart) -> Option<Self> {
         (!rows.is_empty()).then_some(Figure {
             id,
             title,
             caption,
-            drawing: Drawing::Rows(rows),
+            drawing: ChartDrawing::RowChart(rows),
             legend: Vec::new(),
         })
     }
 
-    fn svg(&self, room: Room) -> String {
+    fn svg(&self, room: ScreenWidth) -> String {
         let label = format!("{}. {}", self.title, self.caption);
         match &self.drawing {
-            Drawing::Plot(plot) => plot.svg(room, &label),
-            Drawing::Rows(rows) => rows.svg(room, &label),
-            Drawing::Slots(slots) => slots.svg(room, &label),
+            ChartDrawing::Plot(plot) => plot.svg(room, &label),
+            ChartDrawing::RowChart(rows) => rows.svg(room, &label),
+            ChartDrawing::SlotChart(slots) => slots.svg(room, &label),
         }
     }
 
     pub(super) fn markup(&self) -> Markup {
-        // A wide plot has the names at the ends of its lines.
-        let only_narrow = matches!(self.drawing, Drawing::Plot(_));
+        // A wide plot writes the names at the ends of its lines, and needs no legend.
+        let only_narrow = matches!(self.drawing, ChartDrawing::Plot(_));
         html! {
             figure id=(self.id) {
                 h3 { (self.title) }
@@ -73,21 +73,21 @@ impl Figure {
                         }
                     }
                 }
-                div.wide-drawing { (PreEscaped(self.svg(Room::Wide))) }
-                div.narrow { (PreEscaped(self.svg(Room::Narrow))) }
+                div.wide-drawing { (PreEscaped(self.svg(ScreenWidth::Wide))) }
+                div.narrow { (PreEscaped(self.svg(ScreenWidth::Narrow))) }
             }
         }
     }
 }
 
-/// A piece of a line, or of a bar.
+/// A sample of a look for the legend: a piece of a line or of a bar, as SVG.
 fn swatch(look: Look) -> String {
     let mut svg = Svg::default();
-    match look.shape {
-        Shape::Block => bar(&mut svg, look.ink, (6.0, 1.0), (22.0, 13.0)),
-        Shape::None if !look.dashed => {}
+    match look.marker {
+        Marker::Block => bar(&mut svg, look.ink, (6.0, 1.0), (22.0, 13.0)),
+        Marker::None if !look.dashed => {}
         _ => look.line(&mut svg, &[(1.0, 7.0), (27.0, 7.0)]),
     }
-    look.marker(&mut svg, (14.0, 7.0));
+    look.draw_marker(&mut svg, (14.0, 7.0));
     svg.element((28.0, 14.0), None)
 }

@@ -1,48 +1,48 @@
-//! What charts share: the widths that they are drawn for, and texts that fit.
+//! Shared by the charts: the screen widths that they are drawn for, and texts that fit.
 
 use tapeloop_svg::{Ink, Svg, Xy};
 
-/// What a letter of a chart takes on average, in pixels, in the widest of the fonts.
+/// The average width of a letter in a chart, in pixels, in the widest of the fonts.
 pub(super) const LETTER: f64 = 7.4;
 
-/// How far a text's baseline is below its middle.
+/// How far a text's baseline is below its middle, in pixels.
 const BASELINE: f64 = 4.4;
 
 /// The screen that a chart is drawn for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Room {
+pub(super) enum ScreenWidth {
     Wide,
     Narrow,
 }
 
-impl Room {
+impl ScreenWidth {
     pub(super) fn width(self) -> f64 {
         self.choose(900.0, 360.0)
     }
 
     pub(super) fn choose<T>(self, wide: T, narrow: T) -> T {
         match self {
-            Room::Wide => wide,
-            Room::Narrow => narrow,
+            ScreenWidth::Wide => wide,
+            ScreenWidth::Narrow => narrow,
         }
     }
 }
 
-/// Where a text stands, seen from its point.
+/// Where a text stands relative to its point.
 #[derive(Clone, Copy)]
-pub(super) enum Stand {
+pub(super) enum TextSide {
     Right,
     Left,
     Middle,
 }
 
-/// Writes a text whose middle is as high as `at`.
-pub(super) fn text(svg: &mut Svg, ink: Ink, at: Xy, stand: Stand, text: &str) {
-    let at = (at.0, at.1 + BASELINE);
+/// Writes a text whose middle is as high as `point`.
+pub(super) fn text(svg: &mut Svg, ink: Ink, point: Xy, stand: TextSide, text: &str) {
+    let point = (point.0, point.1 + BASELINE);
     match stand {
-        Stand::Right => svg.text(ink, at, text),
-        Stand::Left => svg.text(format_args!("{ink} end"), at, text),
-        Stand::Middle => svg.text(format_args!("{ink} middle"), at, text),
+        TextSide::Right => svg.text(ink, point, text),
+        TextSide::Left => svg.text(format_args!("{ink} end"), point, text),
+        TextSide::Middle => svg.text(format_args!("{ink} middle"), point, text),
     }
 }
 
@@ -51,7 +51,7 @@ pub(super) fn bar(svg: &mut Svg, ink: Ink, from: Xy, to: Xy) {
     svg.rect(ink, from, (to.0 - from.0, to.1 - from.1));
 }
 
-/// Cut to at most `letters`, the last of which is an ellipsis.
+/// The text, cut to at most `letters` characters. A text that is cut ends in an ellipsis.
 pub(super) fn cut(text: &str, letters: usize) -> String {
     match text.chars().count() {
         count if count <= letters => text.to_owned(),
@@ -62,7 +62,7 @@ pub(super) fn cut(text: &str, letters: usize) -> String {
     }
 }
 
-/// One or two lines of at most `letters`, broken at a space.
+/// The text as one or two lines of at most `letters` characters, broken at a space.
 pub(super) fn wrap(text: &str, letters: usize) -> Vec<String> {
     if text.chars().count() <= letters {
         return vec![text.to_owned()];

@@ -28,7 +28,7 @@ use tapeloop_engine::error::Result;
 pub fn html(records: &[Record]) -> Result<String> {
     let (run, records) = last_run(records)?;
     let points = merge(&records);
-    let content = page::Content {
+    let content = page::PageContent {
         run,
         records: &records,
         points: &points,

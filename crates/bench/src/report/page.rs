@@ -2,22 +2,22 @@
 
 use super::charts::Section;
 use super::style;
-use super::verdict::{Words, is_noisy_run};
+use super::verdict::{ReportWords, is_noisy_run};
 use crate::format::{self, capital};
 use crate::merged::{MergedPoint, full_title};
 use crate::record::{Limits, Outcome, PointFacts, Record, Run};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 /// The content of the page.
-pub(super) struct Content<'a> {
+pub(super) struct PageContent<'a> {
     pub(super) run: &'a Run,
     pub(super) records: &'a [&'a Record],
     pub(super) points: &'a [MergedPoint],
-    pub(super) words: Words,
+    pub(super) words: ReportWords,
     pub(super) sections: Vec<Section>,
 }
 
-pub(super) fn page(content: &Content<'_>) -> Markup {
+pub(super) fn page(content: &PageContent<'_>) -> Markup {
     let run = content.run;
     html! {
         (DOCTYPE)
@@ -81,9 +81,9 @@ fn refused(points: &[MergedPoint]) -> Markup {
     }
 }
 
-/// How far to trust the run in one line, and the warnings folded behind it, each with the points
-/// that it is about.
-fn trust(content: &Content<'_>) -> Markup {
+/// A line on how far to trust the run. The warnings are folded behind it, each with the points that
+/// have it.
+fn trust(content: &PageContent<'_>) -> Markup {
     let points = content.points;
     let mut warnings: Vec<(&str, Vec<String>)> = Vec::new();
     for point in points {
@@ -112,8 +112,8 @@ fn trust(content: &Content<'_>) -> Markup {
     }
 }
 
-/// What the figures show, each sentence with a link to its chart.
-fn claims(content: &Content<'_>) -> Markup {
+/// The sentences on what the figures show, each with a link to its chart.
+fn claims(content: &PageContent<'_>) -> Markup {
     let figures = || {
         let sections = content.sections.iter();
         sections.flat_map(|section| section.figures.iter().chain(&section.more))
@@ -161,7 +161,7 @@ fn workloads(points: &[MergedPoint]) -> Markup {
     }
 }
 
-/// What the words for settings mean that some points have, and others have not.
+/// Sentences that explain the settings which only some points have.
 fn settings(points: &[MergedPoint]) -> impl Iterator<Item = &'static str> {
     let has = |is: fn(&PointFacts) -> bool| points.iter().any(|point| is(&point.facts));
     let sentences = [(
@@ -173,7 +173,7 @@ fn settings(points: &[MergedPoint]) -> impl Iterator<Item = &'static str> {
 }
 
 /// The table of contents.
-fn contents(content: &Content<'_>) -> Markup {
+fn contents(content: &PageContent<'_>) -> Markup {
     let sections = content.sections.iter();
     let sections = sections.map(|section| (section.id, section.title));
     let last = [

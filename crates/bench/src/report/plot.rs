@@ -1,11 +1,11 @@
 //! A chart of lines over two axes.
 
-use super::axis::{Axis, Ruler};
-use super::layout::{LETTER, Room, Stand, text, wrap};
+use super::axis::{ChartAxis, Ruler};
+use super::layout::{LETTER, ScreenWidth, TextSide, text, wrap};
 use super::style::Look;
 use tapeloop_svg::{Ink, Svg, Xy};
 
-/// A point with its range.
+/// A point of a line, with the range of its `y` value.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Dot {
     pub(super) x: f64,
@@ -15,6 +15,7 @@ pub(super) struct Dot {
 }
 
 impl Dot {
+    /// A point without a range.
     pub(super) fn bare(x: f64, y: f64) -> Self {
         let (low, high) = (y, y);
         Dot { x, y, low, high }
@@ -28,22 +29,23 @@ pub(super) struct Line {
 }
 
 pub(super) struct Plot {
-    pub(super) x: Axis,
-    pub(super) y: Axis,
+    pub(super) x: ChartAxis,
+    pub(super) y: ChartAxis,
     pub(super) lines: Vec<Line>,
     /// Two lines between which the chart is shaded.
     pub(super) shaded: Option<(usize, usize)>,
     pub(super) gap: Option<Gap>,
 }
 
-/// The distance between two lines at one place, with its text.
+/// A mark of the distance between two lines at one `x` value, with its text.
 pub(super) struct Gap {
     pub(super) lines: (usize, usize),
     pub(super) x: f64,
     pub(super) text: String,
 }
 
-/// A line of more points is a curve: only its last point has a marker.
+/// The most points of a line that all have markers. A line of more points is a curve: only its last
+/// point has a marker.
 const MARKED_MAX: usize = 24;
 
 const LINE_STEP: f64 = 15.0;
@@ -51,9 +53,9 @@ const LINE_STEP: f64 = 15.0;
 const LABEL_LETTERS: usize = 24;
 
 /// The axes of a chart and its area in pixels.
-struct Frame {
-    x: Axis,
-    y: Axis,
+struct PlotFrame {
+    x: ChartAxis,
+    y: ChartAxis,
     across: Ruler,
     up: Ruler,
     left: f64,
@@ -62,8 +64,8 @@ struct Frame {
     bottom: f64,
 }
 
-impl Frame {
-    fn at(&self, x: f64, y: f64) -> Option<Xy> {
+impl PlotFrame {
+    fn position(&self, x: f64, y: f64) -> Option<Xy> {
         Some((self.across(self.x.place(x)?), self.up(self.y.place(y)?)))
     }
 
@@ -75,10 +77,10 @@ impl Frame {
         self.up.between(place, self.bottom, self.top)
     }
 
-    /// The points of a line that have a place.
+    /// The positions of a line's points, without those that the axes cannot show.
     fn along(&self, line: &Line) -> Vec<Xy> {
         let dots = line.dots.iter();
-        dots.filter_map(|dot| self.at(dot.x, dot.y)).collect()
+        dots.filter_map(|dot| self.position(dot.x, dot.y)).collect()
     }
 }
 
@@ -93,7 +95,7 @@ impl Plot {
         dots.filter(|dot| self.x.place(dot.x).is_some() && self.y.place(dot.y).is_some())
     }
 
-    pub(super) fn svg(&self, room: Room, label: &str) -> String {
+    pub(super) fn svg(&self, room: ScreenWidth, label: &str) -> String {
         let size = (room.width(), room.choose(360.0, 300.0));
         let mut svg = Svg::default();
         if let Some(frame) = self.frame(room, size) {
@@ -109,21 +111,21 @@ impl Plot {
             for line in &self.lines {
                 draw(&mut svg, &frame, line);
             }
-            if room == Room::Wide {
+            if room == ScreenWidth::Wide {
                 self.names(&mut svg, &frame);
             }
         }
         svg.element(size, Some(label))
     }
 
-    /// Draws a line between two lines, with its text to the right.
-    fn gap(&self, svg: &mut Svg, frame: &Frame, gap: &Gap) {
-        let at = |line: usize| {
+    /// Draws a line from one line of the chart to another, with a text to its right.
+    fn gap(&self, svg: &mut Svg, frame: &PlotFrame, gap: &Gap) {
+        let end = |line: usize| {
             let mut dots = self.lines.get(line)?.dots.iter();
             let dot = dots.find(|dot| dot.x == gap.x)?;
-            frame.at(dot.x, dot.y)
+            frame.position(dot.x, dot.y)
         };
-        if let (Some(one), Some(other)) = (at(gap.lines.0), at(gap.lines.1)) {
+        if let (Some(one), Some(other)) = (end(gap.lines.0), end(gap.lines.1)) {
             svg.line(format_args!("{} dashed", Ink::Text), &[one, other]);
             let middle = (one.0 + 8.0, (one.1 + other.1) / 2.0);
             svg.text(
@@ -134,7 +136,7 @@ impl Plot {
         }
     }
 
-    fn frame(&self, room: Room, (width, height): (f64, f64)) -> Option<Frame> {
+    fn frame(&self, room: ScreenWidth, (width, height): (f64, f64)) -> Option<PlotFrame> {
         let x = self.dots().map(|dot| dot.x);
         let y = self.dots().flat_map(|dot| [dot.low, dot.y, dot.high]);
         let across = self.x.ruler(x, room.choose(8, 4))?;
@@ -147,7 +149,7 @@ impl Plot {
             .flat_map(|line| wrap(&line.name, LABEL_LETTERS));
         let names = longest(&mut names.map(|name| name.chars().count()));
         let right = room.choose(names * LETTER + 42.0, 20.0);
-        Some(Frame {
+        Some(PlotFrame {
             x: self.x,
             y: self.y,
             across,
@@ -159,8 +161,8 @@ impl Plot {
         })
     }
 
-    fn grid(&self, svg: &mut Svg, frame: &Frame, size: Xy) {
-        let &Frame {
+    fn grid(&self, svg: &mut Svg, frame: &PlotFrame, size: Xy) {
+        let &PlotFrame {
             left,
             right,
             top,
@@ -170,27 +172,33 @@ impl Plot {
         for (place, tick) in &frame.across.ticks {
             let x = frame.across(*place);
             svg.line(Ink::Grid, &[(x, top), (x, bottom)]);
-            text(svg, Ink::Quiet, (x, bottom + 12.0), Stand::Middle, tick);
+            text(svg, Ink::Quiet, (x, bottom + 12.0), TextSide::Middle, tick);
         }
         for (place, tick) in &frame.up.ticks {
             let y = frame.up(*place);
             svg.line(Ink::Grid, &[(left, y), (right, y)]);
-            text(svg, Ink::Quiet, (left - 8.0, y), Stand::Left, tick);
+            text(svg, Ink::Quiet, (left - 8.0, y), TextSide::Left, tick);
         }
         svg.line(Ink::Quiet, &[(left, bottom), (right, bottom)]);
-        text(svg, Ink::Text, (2.0, 13.0), Stand::Right, &self.y.label());
+        text(
+            svg,
+            Ink::Text,
+            (2.0, 13.0),
+            TextSide::Right,
+            &self.y.label(),
+        );
         let under = ((left + right) / 2.0, size.1 - 9.0);
-        text(svg, Ink::Text, under, Stand::Middle, &self.x.label());
+        text(svg, Ink::Text, under, TextSide::Middle, &self.x.label());
     }
 
-    /// Writes names to the right, with their signs, each next to the end of its line or as near as
-    /// the other names allow.
-    fn names(&self, svg: &mut Svg, frame: &Frame) {
+    /// Writes the names of the lines on the right, each with a sample of its line. A name stands next
+    /// to the end of its line, or as near to it as the other names allow.
+    fn names(&self, svg: &mut Svg, frame: &PlotFrame) {
         let mut names: Vec<(f64, f64, &Line)> = Vec::new();
         for line in &self.lines {
             let places = frame.along(line);
             if let Some(end) = places.iter().max_by(|one, other| one.0.total_cmp(&other.0)) {
-                // Lines that end together stand in the order in which they start.
+                // Names of lines that end together are sorted by where the lines start.
                 names.push((end.1 + 0.05 * places[0].1, end.1, line));
             }
         }
@@ -207,22 +215,25 @@ impl Plot {
             let x = frame.right + 38.0;
             line.look
                 .line(svg, &[(x - 28.0, middle), (x - 6.0, middle)]);
-            line.look.marker(svg, (x - 17.0, middle));
+            line.look.draw_marker(svg, (x - 17.0, middle));
             let first = middle - (rows.len() - 1) as f64 * LINE_STEP / 2.0;
             for (place, row) in rows.iter().enumerate() {
                 let y = first + place as f64 * LINE_STEP;
-                text(svg, Ink::Text, (x, y), Stand::Right, row);
+                text(svg, Ink::Text, (x, y), TextSide::Right, row);
             }
         }
     }
 }
 
 /// Draws a line with the markers of its points, and the range of each.
-fn draw(svg: &mut Svg, frame: &Frame, line: &Line) {
+fn draw(svg: &mut Svg, frame: &PlotFrame, line: &Line) {
     for dot in &line.dots {
-        let ends = (frame.at(dot.x, dot.low), frame.at(dot.x, dot.high));
+        let ends = (
+            frame.position(dot.x, dot.low),
+            frame.position(dot.x, dot.high),
+        );
         if let (Some(low), Some(high)) = ends
-            // The marker covers shorter ones.
+            // The marker would hide a shorter range.
             && low.1 - high.1 > 8.0
         {
             svg.line(line.look.ink, &[low, high]);
@@ -237,12 +248,13 @@ fn draw(svg: &mut Svg, frame: &Frame, line: &Line) {
         _ => &places[..],
     };
     for place in marked {
-        line.look.marker(svg, *place);
+        line.look.draw_marker(svg, *place);
     }
 }
 
-/// The middles of things of some heights, moved apart so that they do not overlap and lie between
-/// `top` and `bottom`. Pushes them down from the top, then up from the bottom.
+/// Moves boxes of the given heights apart so that they do not overlap and lie between `top` and
+/// `bottom`, and returns their middles. `wanted` are the middles that they would have, in order.
+/// Pushes the boxes down from the top, then up from the bottom.
 fn spread_out(wanted: &[f64], heights: &[f64], top: f64, bottom: f64) -> Vec<f64> {
     let mut middles = wanted.to_vec();
     let mut free = top;

@@ -1,17 +1,18 @@
-//! Slots over time: what the host and the device did of each batch.
+//! A chart of slots over time: when the host submitted each batch, and when the device ran its stages.
 
-use super::axis::{Axis, Scale};
-use super::layout::{Room, Stand, bar, text};
+use super::axis::{AxisScale, ChartAxis};
+use super::layout::{ScreenWidth, TextSide, bar, text};
 use super::style::Look;
 use crate::format;
 use crate::record::SpanFacts;
 use tapeloop_svg::{Ink, Svg};
 
-pub(super) struct Slots {
+pub(super) struct SlotChart {
     pub(super) spans: Vec<SpanFacts>,
 }
 
-/// The rows of a slot, from the top.
+/// The rows of a slot from the top: the stage's name in records, its name in the legend, and its
+/// colour.
 const STAGES: [(&str, &str, Ink); 4] = [
     ("submit", "submission, on the host", Ink::Navy),
     ("upload", "upload", Ink::Sky),
@@ -23,13 +24,13 @@ const ROW: f64 = 15.0;
 const GAP: f64 = 10.0;
 const FOOT: f64 = 46.0;
 
-const AXIS: Axis = Axis {
+const AXIS: ChartAxis = ChartAxis {
     title: "time",
-    scale: Scale::Linear,
+    scale: AxisScale::Linear,
     tick: format::time_tick,
 };
 
-impl Slots {
+impl SlotChart {
     pub(super) fn legend() -> Vec<(Look, String)> {
         let entry = |(_, words, ink): (_, &str, _)| (Look::solid(ink), words.to_owned());
         STAGES.map(entry).to_vec()
@@ -43,7 +44,7 @@ impl Slots {
         slots
     }
 
-    pub(super) fn svg(&self, room: Room, label: &str) -> String {
+    pub(super) fn svg(&self, room: ScreenWidth, label: &str) -> String {
         let mut svg = Svg::default();
         let slots = self.slots();
         let rows = ROW * STAGES.len() as f64;
@@ -56,12 +57,12 @@ impl Slots {
         for (place, slot) in slots.iter().enumerate() {
             let top = top(place);
             bar(&mut svg, Ink::Track, (left, top), (right, top + rows));
-            let at = (left - 6.0, top + rows / 2.0);
+            let label_end = (left - 6.0, top + rows / 2.0);
             text(
                 &mut svg,
                 Ink::Text,
-                at,
-                Stand::Left,
+                label_end,
+                TextSide::Left,
                 &format!("slot {slot}"),
             );
         }
@@ -73,12 +74,12 @@ impl Slots {
                 &mut svg,
                 Ink::Quiet,
                 (x(*ns), bottom + 12.0),
-                Stand::Middle,
+                TextSide::Middle,
                 tick,
             );
         }
         let under = ((left + right) / 2.0, size.1 - 9.0);
-        text(&mut svg, Ink::Text, under, Stand::Middle, AXIS.title);
+        text(&mut svg, Ink::Text, under, TextSide::Middle, AXIS.title);
         for span in &self.spans {
             let slot = slots.iter().position(|slot| *slot == span.slot);
             let row = STAGES.iter().position(|(name, ..)| *name == span.stage);
@@ -95,7 +96,7 @@ impl Slots {
                 let number = span.batch.to_string();
                 if span.stage == "kernels" && to - from > 8.0 * number.len() as f64 + 2.0 {
                     let middle = ((from + to) / 2.0, top + ROW / 2.0);
-                    text(&mut svg, Ink::OnBar, middle, Stand::Middle, &number);
+                    text(&mut svg, Ink::OnBar, middle, TextSide::Middle, &number);
                 }
             }
         }

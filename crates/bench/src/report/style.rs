@@ -1,16 +1,17 @@
-//! How lines look, and the page's style sheet. Markers and dashes repeat what colours say.
+//! How lines look, and the page's style sheet. Markers and dashes distinguish lines too, for readers
+//! who cannot tell the colours apart.
 
 use tapeloop_svg::{Ink, Svg, Xy};
 
 /// The marker of a line's points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(super) enum Marker {
     Disc,
     Square,
     Triangle,
     Diamond,
     Cross,
-    /// A bar instead of points.
+    /// The look is that of a bar, which has no points.
     Block,
     None,
 }
@@ -19,34 +20,39 @@ pub(super) enum Shape {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Look {
     pub(super) ink: Ink,
-    pub(super) shape: Shape,
+    pub(super) marker: Marker,
     pub(super) dashed: bool,
 }
 
 impl Look {
-    const fn new(ink: Ink, shape: Shape, dashed: bool) -> Self {
-        Look { ink, shape, dashed }
+    const fn new(ink: Ink, marker: Marker, dashed: bool) -> Self {
+        Look {
+            ink,
+            marker,
+            dashed,
+        }
     }
 
-    /// A limit of the machine.
-    pub(super) const LIMIT: Look = Look::new(Ink::Quiet, Shape::None, true);
+    /// The look of a limit of the machine.
+    pub(super) const LIMIT: Look = Look::new(Ink::Quiet, Marker::None, true);
 
-    /// Another program whose row is named.
-    pub(super) const OTHER: Look = Look::new(Ink::Vermilion, Shape::Diamond, false);
+    /// The look of another program in a chart of rows, where a label names the program.
+    pub(super) const OTHER: Look = Look::new(Ink::Vermilion, Marker::Diamond, false);
 
-    /// The look of the engine in a mode: the same on each chart, unless it is `used` there.
-    pub(super) fn own(mode: &str, used: &[Look]) -> Self {
+    /// The look of the engine in a mode. It is the same in every chart, unless it is among the looks
+    /// that are `used` there.
+    pub(super) fn for_mode(mode: &str, used: &[Look]) -> Self {
         const OTHERS: [Look; 6] = [
-            Look::new(Ink::Sky, Shape::Diamond, false),
-            Look::new(Ink::Orange, Shape::Triangle, false),
-            Look::new(Ink::Pink, Shape::Square, false),
-            Look::new(Ink::Navy, Shape::Cross, false),
-            Look::new(Ink::Quiet, Shape::Disc, false),
-            Look::new(Ink::Text, Shape::Diamond, false),
+            Look::new(Ink::Sky, Marker::Diamond, false),
+            Look::new(Ink::Orange, Marker::Triangle, false),
+            Look::new(Ink::Pink, Marker::Square, false),
+            Look::new(Ink::Navy, Marker::Cross, false),
+            Look::new(Ink::Quiet, Marker::Disc, false),
+            Look::new(Ink::Text, Marker::Diamond, false),
         ];
         let look = match mode {
-            "stream" => Look::new(Ink::Vermilion, Shape::Square, false),
-            _ => Look::new(Ink::Blue, Shape::Disc, false),
+            "stream" => Look::new(Ink::Vermilion, Marker::Square, false),
+            _ => Look::new(Ink::Blue, Marker::Disc, false),
         };
         let free = [look]
             .into_iter()
@@ -55,34 +61,34 @@ impl Look {
         free.unwrap_or(OTHERS[used.len() % OTHERS.len()])
     }
 
-    /// The look of the n-th line of one kind.
+    /// The look of the line with index `place` among lines of one kind.
     pub(super) fn nth(place: usize) -> Self {
         const LOOKS: [Look; 6] = [
-            Look::new(Ink::Blue, Shape::Disc, false),
-            Look::new(Ink::Sky, Shape::Diamond, false),
-            Look::new(Ink::Green, Shape::Triangle, false),
-            Look::new(Ink::Orange, Shape::Square, false),
-            Look::new(Ink::Vermilion, Shape::Cross, false),
-            Look::new(Ink::Pink, Shape::Disc, false),
+            Look::new(Ink::Blue, Marker::Disc, false),
+            Look::new(Ink::Sky, Marker::Diamond, false),
+            Look::new(Ink::Green, Marker::Triangle, false),
+            Look::new(Ink::Orange, Marker::Square, false),
+            Look::new(Ink::Vermilion, Marker::Cross, false),
+            Look::new(Ink::Pink, Marker::Disc, false),
         ];
         LOOKS[place % LOOKS.len()]
     }
 
-    /// The look of another program.
+    /// The look of the line of another program, with index `place` among the programs.
     pub(super) fn reference(place: usize) -> Self {
         const LOOKS: [Look; 5] = [
-            Look::new(Ink::Pink, Shape::Diamond, true),
-            Look::new(Ink::Orange, Shape::Cross, true),
-            Look::new(Ink::Sky, Shape::Triangle, true),
-            Look::new(Ink::Text, Shape::Square, true),
-            Look::new(Ink::Green, Shape::Disc, true),
+            Look::new(Ink::Pink, Marker::Diamond, true),
+            Look::new(Ink::Orange, Marker::Cross, true),
+            Look::new(Ink::Sky, Marker::Triangle, true),
+            Look::new(Ink::Text, Marker::Square, true),
+            Look::new(Ink::Green, Marker::Disc, true),
         ];
         LOOKS[place % LOOKS.len()]
     }
 
     /// The look of a bar.
     pub(super) const fn solid(ink: Ink) -> Self {
-        Look::new(ink, Shape::Block, false)
+        Look::new(ink, Marker::Block, false)
     }
 
     /// Draws a line through `points`.
@@ -92,25 +98,25 @@ impl Look {
     }
 
     /// Draws the marker of a point.
-    pub(super) fn marker(self, svg: &mut Svg, (x, y): Xy) {
+    pub(super) fn draw_marker(self, svg: &mut Svg, (x, y): Xy) {
         const RADIUS: f64 = 4.0;
         let ink = self.ink;
         let around = |(dx, dy): (f64, f64)| (x + dx * RADIUS, y + dy * RADIUS);
-        match self.shape {
-            Shape::None | Shape::Block => {}
-            Shape::Disc => svg.circle(ink, (x, y), RADIUS),
-            Shape::Square => svg.polygon(
+        match self.marker {
+            Marker::None | Marker::Block => {}
+            Marker::Disc => svg.circle(ink, (x, y), RADIUS),
+            Marker::Square => svg.polygon(
                 ink,
                 &[(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)].map(around),
             ),
-            Shape::Triangle => {
+            Marker::Triangle => {
                 svg.polygon(ink, &[(0.0, -1.2), (1.15, 0.85), (-1.15, 0.85)].map(around));
             }
-            Shape::Diamond => svg.polygon(
+            Marker::Diamond => svg.polygon(
                 ink,
                 &[(0.0, -1.3), (1.3, 0.0), (0.0, 1.3), (-1.3, 0.0)].map(around),
             ),
-            Shape::Cross => {
+            Marker::Cross => {
                 for line in [[(-1.0, -1.0), (1.0, 1.0)], [(-1.0, 1.0), (1.0, -1.0)]] {
                     svg.line(format_args!("{ink} thick"), &line.map(around));
                 }

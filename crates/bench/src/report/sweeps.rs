@@ -2,15 +2,16 @@
 
 use crate::merged::MergedPoint;
 use crate::record::{Figures, PointFacts, Reference};
-use crate::statistics::Change;
+use crate::statistics::PeriodChange;
 
 /// Points that differ in one setting only, sorted by it.
 pub(super) struct Sweep<'a> {
     pub(super) facts: &'a PointFacts,
+    /// The value of the setting, the point, and its figures.
     pub(super) points: Vec<(u64, &'a MergedPoint, &'a Figures)>,
 }
 
-/// Sweeps over the size of batches: in bytes if the workload has any.
+/// Sweeps over the size of batches, in bytes for workloads of plain elements.
 pub(super) fn by_size(points: &[MergedPoint]) -> Vec<Sweep<'_>> {
     let key = |facts: &PointFacts| match facts.unit.as_str() {
         "elements" if facts.upload_bytes > 0 => facts.upload_bytes,
@@ -104,7 +105,7 @@ pub(super) fn goes_with(graph: &Sweep<'_>, stream: &Sweep<'_>) -> bool {
     stream.facts.mode == "stream" && pairs(&both).len() > 1
 }
 
-/// Medians in nanoseconds by the number of kernels.
+/// The numbers of kernels, each with the median time per batch in nanoseconds.
 pub(super) fn medians(sweep: &Sweep<'_>) -> Vec<(f64, f64)> {
     let points = sweep.points.iter();
     points
@@ -112,11 +113,11 @@ pub(super) fn medians(sweep: &Sweep<'_>) -> Vec<(f64, f64)> {
         .collect()
 }
 
-/// The median of the slopes between any two points (Theil-Sen), which one outlier does not move.
+/// The median of the slopes between any two points, by Theil and Sen. One outlier does not change it.
 pub(super) fn slope(points: &[(f64, f64)]) -> Option<f64> {
     let pairs = points.iter().enumerate();
-    let slopes = pairs.flat_map(|(at, (x0, y0))| {
-        let after = points[at + 1..].iter();
+    let slopes = pairs.flat_map(|(index, (x0, y0))| {
+        let after = points[index + 1..].iter();
         after.map(move |(x1, y1)| (y1 - y0) / (x1 - x0))
     });
     let mut slopes: Vec<f64> = slopes.filter(|slope| slope.is_finite()).collect();
@@ -151,8 +152,8 @@ pub(super) fn program<'a>(figures: &'a Figures, name: &str) -> Option<&'a Refere
 }
 
 /// How many times as fast the engine is as another program; more than 1 is faster.
-pub(super) fn against(own: &Figures, other: &Reference) -> Option<Change> {
-    Change::of(&own.period_ns, &other.period_ns)
+pub(super) fn against(figures: &Figures, other: &Reference) -> Option<PeriodChange> {
+    PeriodChange::between(&figures.period_ns, &other.period_ns)
 }
 
 #[cfg(test)]

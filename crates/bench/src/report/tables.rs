@@ -9,40 +9,41 @@ use crate::statistics::{Spread, median};
 use maud::{Markup, html};
 
 /// The text of a cell, and the small text under it.
-type Cell = (String, String);
+type TableCell = (String, String);
 
-type Column = (
+/// The heading, the small text under it, and the function that makes the cells.
+type FigureColumn = (
     &'static str,
     &'static str,
-    fn(&Figures, &PointFacts) -> Cell,
+    fn(&Figures, &PointFacts) -> TableCell,
 );
 
-fn one(text: String) -> Cell {
+fn plain_cell(text: String) -> TableCell {
     (text, String::new())
 }
 
-fn nothing() -> Cell {
-    one(String::new())
+fn empty_cell() -> TableCell {
+    plain_cell(String::new())
 }
 
 /// A rate; an empty cell if the amount is 0.
-fn rate(figures: &Figures, amount: f64, text: fn(f64) -> String) -> Cell {
-    match Spread::of(&figures.period_ns) {
-        Some(period) if amount > 0.0 => one(text(period.rate(amount).median)),
-        _ => nothing(),
+fn rate(figures: &Figures, amount: f64, text: fn(f64) -> String) -> TableCell {
+    match Spread::from_values(&figures.period_ns) {
+        Some(period) if amount > 0.0 => plain_cell(text(period.rate(amount).median)),
+        _ => empty_cell(),
     }
 }
 
-fn latency(figures: &Figures, ns: fn(&Latency) -> u64) -> Cell {
+fn latency(figures: &Figures, ns: fn(&Latency) -> u64) -> TableCell {
     match figures.closed.count {
-        0 => nothing(),
-        _ => one(format::time(ns(&figures.closed) as f64)),
+        0 => empty_cell(),
+        _ => plain_cell(format::time(ns(&figures.closed) as f64)),
     }
 }
 
-fn period(figures: &Figures) -> Cell {
-    match Spread::of(&figures.period_ns) {
-        None => one(format::NONE.to_owned()),
+fn period(figures: &Figures) -> TableCell {
+    match Spread::from_values(&figures.period_ns) {
+        None => plain_cell(format::NONE.to_owned()),
         Some(spread) => {
             let (low, high) = (format::time(spread.low), format::time(spread.high));
             let median = format::time(spread.median);
@@ -51,26 +52,31 @@ fn period(figures: &Figures) -> Cell {
     }
 }
 
-fn host(figures: &Figures) -> Cell {
-    median(&figures.host_ns).map_or_else(nothing, |ns| one(format::time(ns)))
+fn host(figures: &Figures) -> TableCell {
+    median(&figures.host_ns).map_or_else(empty_cell, |ns| plain_cell(format::time(ns)))
 }
 
-fn stage(figures: &Figures, ns: fn(&crate::record::Stages) -> f64) -> Cell {
+fn stage(figures: &Figures, ns: fn(&crate::record::Stages) -> f64) -> TableCell {
     let stages = figures.stages.as_ref();
-    stages.map_or_else(nothing, |stages| one(format::time(ns(stages))))
+    stages.map_or_else(empty_cell, |stages| plain_cell(format::time(ns(stages))))
 }
 
-fn cores(figures: &Figures) -> Cell {
+fn cores(figures: &Figures) -> TableCell {
     if figures.cores.is_empty() {
-        return nothing();
+        return empty_cell();
     }
-    let all: f64 = figures.cores.iter().map(|it| it.per_million_atoms).sum();
+    let all: f64 = figures
+        .cores
+        .iter()
+        .map(|part| part.per_million_atoms)
+        .sum();
     let parts = figures.cores.iter();
-    let parts = parts.map(|it| format!("{} {}", it.work, format::digits(it.per_million_atoms)));
+    let parts =
+        parts.map(|part| format!("{} {}", part.work, format::digits(part.per_million_atoms)));
     (format::digits(all), parts.collect::<Vec<_>>().join(", "))
 }
 
-const COLUMNS: [Column; 19] = [
+const COLUMNS: [FigureColumn; 19] = [
     ("time per batch", "median and range", |f, _| period(f)),
     ("batches", "per second", |f, _| rate(f, 1.0, format::per_s)),
     ("structures", "per second", |f, _| {
@@ -79,7 +85,7 @@ const COLUMNS: [Column; 19] = [
     ("atoms", "per second", |f, _| {
         rate(f, f.amounts.atoms, format::per_s)
     }),
-    ("bound by", "", |f, facts| one(bound_words(f, facts))),
+    ("bound by", "", |f, facts| plain_cell(bound_words(f, facts))),
     ("up", "", |f, _| {
         rate(f, f.amounts.upload_bytes, format::bytes_per_s)
     }),
@@ -96,26 +102,26 @@ const COLUMNS: [Column; 19] = [
     ("download", "sampled", |f, _| stage(f, |s| s.download_ns)),
     ("overlap", "stages at once", |f, _| {
         f.stages
-            .map_or_else(nothing, |s| one(format::digits(s.overlap)))
+            .map_or_else(empty_cell, |s| plain_cell(format::digits(s.overlap)))
     }),
     ("calls", "per batch", |f, _| {
         if f.calls > 0.0 {
-            one(format::digits(f.calls))
+            plain_cell(format::digits(f.calls))
         } else {
-            nothing()
+            empty_cell()
         }
     }),
     ("processor", "cores busy", |f, _| {
         if f.busy > 0.0 {
-            one(format::digits(f.busy))
+            plain_cell(format::digits(f.busy))
         } else {
-            nothing()
+            empty_cell()
         }
     }),
     ("processor", "s per million atoms", |f, _| cores(f)),
 ];
 
-/// The records by key, in the order of the first record of each.
+/// Groups the records by key. The groups are in the order of their first records.
 fn groups<'a, K: PartialEq>(
     records: &[&'a Record],
     key: impl Fn(&'a Record) -> K,
@@ -145,14 +151,14 @@ pub(super) fn tables(records: &[&Record]) -> Markup {
     }
 }
 
-/// The base point of a workload, or its first.
+/// The base point of a workload, or its first point if none is marked.
 fn base<'a>(records: &[&'a Record]) -> Option<&'a PointFacts> {
     let mut points = records.iter().map(|record| &record.point);
     let base = points.clone().find(|facts| facts.axis == "base");
     base.or_else(|| points.next())
 }
 
-/// The settings that all points of a workload have, unless their row says otherwise.
+/// The settings of the base point, in words. Rows name only the settings in which they differ.
 fn about(base: &PointFacts) -> String {
     if is_of_files(base) {
         let threads = format::counted(base.threads as u64, "thread");
@@ -162,7 +168,7 @@ fn about(base: &PointFacts) -> String {
     let settings = title.split_once(", ").map_or("", |(_, settings)| settings);
     let slots = format!("{} slots", base.slots);
     let all = [settings, &slots, &base.front];
-    let all: Vec<&str> = all.into_iter().filter(|it| !it.is_empty()).collect();
+    let all: Vec<&str> = all.into_iter().filter(|words| !words.is_empty()).collect();
     format!("{}, unless a row differs", all.join(", "))
 }
 
@@ -182,8 +188,9 @@ fn table(axis: &str, records: &[&Record], base: Option<&PointFacts>) -> Markup {
         let records = records.iter();
         records.filter_map(|record| Some((record.figures()?, &record.point)))
     };
-    let says = |column: &&Column| with_facts().any(|(f, facts)| !column.2(f, facts).0.is_empty());
-    let columns: Vec<&Column> = COLUMNS.iter().filter(says).collect();
+    let has_cells =
+        |column: &&FigureColumn| with_facts().any(|(f, facts)| !column.2(f, facts).0.is_empty());
+    let columns: Vec<&FigureColumn> = COLUMNS.iter().filter(has_cells).collect();
     let programs = super::sweeps::programs(figures());
     html! {
         div.scroll tabindex="0" role="region" aria-label={ "Points by " (axis) } {
@@ -216,7 +223,7 @@ fn heading(axis: &str) -> String {
     }
 }
 
-fn row(record: &Record, name: &str, columns: &[&Column], programs: &[&str]) -> Markup {
+fn row(record: &Record, name: &str, columns: &[&FigureColumn], programs: &[&str]) -> Markup {
     match &record.outcome {
         Outcome::Refused(reason) => html! {
             tr.refused-point {
@@ -240,13 +247,14 @@ fn row(record: &Record, name: &str, columns: &[&Column], programs: &[&str]) -> M
     }
 }
 
-/// How many times as fast as a program, with the interval and whether the outputs agree.
-fn against_program(figures: &Figures, program: &str) -> Cell {
+/// A cell with how many times as fast the engine is as another program, with the interval and
+/// whether the outputs agree.
+fn against_program(figures: &Figures, program: &str) -> TableCell {
     let Some(reference) = super::sweeps::program(figures, program) else {
-        return nothing();
+        return empty_cell();
     };
     let Some(change) = against(figures, reference) else {
-        return nothing();
+        return empty_cell();
     };
     let agrees = match reference.agrees {
         Some(true) => ", same outputs",

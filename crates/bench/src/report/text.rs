@@ -1,4 +1,5 @@
-//! The run in a terminal: its headline, a line for each point, and what the figures say.
+//! The report for a terminal: a headline, a line for each point, and sentences on what the figures
+//! show.
 
 use super::sweeps::against;
 use super::verdict::words;
@@ -9,7 +10,7 @@ use crate::record::{Figures, Outcome, PointFacts, Record};
 use crate::statistics::Spread;
 use tapeloop_engine::error::Result;
 
-/// Warnings that are printed; the page has all of them.
+/// The largest number of warnings that are printed; the page has all of them.
 const WARNINGS_MAX: usize = 8;
 
 /// Formats the last run in `records` for a terminal.
@@ -19,12 +20,10 @@ const WARNINGS_MAX: usize = 8;
 pub fn text(records: &[Record]) -> Result<String> {
     let (run, records) = last_run(records)?;
     let points = merge(&records);
-    let said = words(run, &points);
+    let results = words(run, &points);
     let base = |facts: &PointFacts| {
-        let mut of_work = points.iter().map(|point| &point.facts);
-        of_work
-            .find(|base| base.workload == facts.workload)
-            .cloned()
+        let mut all = points.iter().map(|point| &point.facts);
+        all.find(|base| base.workload == facts.workload).cloned()
     };
     let name = |facts: &PointFacts| {
         let differs = base(facts).map(|base| difference(facts, &base));
@@ -60,14 +59,14 @@ pub fn text(records: &[Record]) -> Result<String> {
             Outcome::Refused(reason) => refused.push(format!("REFUSED {name}: {reason}")),
         }
     }
-    let mut text = format!("{}\n\n{}", capital(&said.headline), table(&rows));
+    let mut text = format!("{}\n\n{}", capital(&results.headline), table(&rows));
     let more = warnings.len().saturating_sub(WARNINGS_MAX);
     warnings.truncate(WARNINGS_MAX);
     if more > 0 {
         warnings.push(format!("! {more} more warnings are in the report"));
     }
-    let claims = said.claims.into_iter().map(|claim| claim.words);
-    let claims = std::iter::once(format!("{}.", said.trust)).chain(claims);
+    let claims = results.claims.into_iter().map(|claim| claim.words);
+    let claims = std::iter::once(format!("{}.", results.trust)).chain(claims);
     for line in claims.chain(refused).chain(warnings) {
         text += &format!("\n{line}");
     }
@@ -75,7 +74,7 @@ pub fn text(records: &[Record]) -> Result<String> {
 }
 
 fn row(name: String, figures: &Figures, facts: &PointFacts) -> [String; 7] {
-    let period = Spread::of(&figures.period_ns);
+    let period = Spread::from_values(&figures.period_ns);
     let references = figures.references.iter().filter_map(|reference| {
         let change = against(figures, reference)?;
         Some(format!(

@@ -1,14 +1,14 @@
-//! The run's results in sentences: only what its figures support.
+//! The run's results in sentences, which say only what its figures support.
 
 use super::sweeps::{against, launch_slopes, pairs, program, programs};
 use crate::diagnosis::{bound, is_noisy};
 use crate::format::{self, capital};
 use crate::merged::{MergedPoint, bases, is_of_files, size, title, workload};
 use crate::record::{Figures, PointFacts, Run};
-use crate::statistics::{Change, Finding, median};
+use crate::statistics::{ChangeFinding, PeriodChange, median};
 
 /// The results in words.
-pub(super) struct Words {
+pub(super) struct ReportWords {
     pub(super) headline: String,
     /// How far to trust the run, in a sentence.
     pub(super) trust: String,
@@ -21,22 +21,23 @@ pub(super) struct Claim {
     pub(super) figure: String,
 }
 
-/// The share of noisy points from which a run is too noisy for a headline.
+/// A run with this share of noisy points or more is too noisy for a headline.
 const NOISY_MAX: f64 = 0.5;
 
-/// A ratio beyond this is a difference even between noisy points.
+/// A ratio above this, or below its inverse, is a difference even between noisy points.
 const NOISE: f64 = 1.2;
 
-type Pair<'a> = (&'a MergedPoint, &'a MergedPoint);
+/// A point in mode graph, and the same point in mode stream.
+type ModePair<'a> = (&'a MergedPoint, &'a MergedPoint);
 
-pub(super) fn words(run: &Run, points: &[MergedPoint]) -> Words {
+pub(super) fn words(run: &Run, points: &[MergedPoint]) -> ReportWords {
     let pairs = pairs(points);
     let chosen = chosen(&pairs);
     let mut chosen = chosen.iter().filter_map(|pair| compared(run, points, pair));
     let first = chosen.next();
     let headline = match &first {
         Some(first) => {
-            let is_faster = first.finding == Finding::More;
+            let is_faster = first.finding == ChangeFinding::More;
             let more = is_faster.then(|| equal_at(&first.name, &pairs));
             format!("{}{}", first.headline(), more.flatten().unwrap_or_default())
         }
@@ -81,7 +82,7 @@ pub(super) fn words(run: &Run, points: &[MergedPoint]) -> Words {
     for (words, threads) in files(points) {
         claim(words, &format!("files-{threads}"));
     }
-    Words {
+    ReportWords {
         headline,
         trust: trust(points, first.as_ref()),
         claims,
@@ -109,7 +110,7 @@ fn noisy(points: &[MergedPoint]) -> usize {
 }
 
 /// How far to trust the run: how many points are noisy, and how certain the headline is.
-fn trust(points: &[MergedPoint], headline: Option<&Compared>) -> String {
+fn trust(points: &[MergedPoint], headline: Option<&ReplayComparison>) -> String {
     let all = measured(points);
     let noisy = noisy(points);
     let steady = match (all, noisy) {
@@ -123,14 +124,14 @@ fn trust(points: &[MergedPoint], headline: Option<&Compared>) -> String {
         }
     };
     match headline {
-        Some(Compared { interval, .. }) if !interval.is_empty() => {
+        Some(ReplayComparison { interval, .. }) if !interval.is_empty() => {
             format!("{steady}; the speedup of replay in the headline has a {interval}")
         }
         _ => steady,
     }
 }
 
-/// The rate of a whole run, of all features if there is one, and its name.
+/// The name and the rate of the fastest whole run. A run that computes all features comes first.
 fn whole_run(points: &[MergedPoint]) -> Option<String> {
     let of_files = points.iter().filter(|point| is_of_files(&point.facts));
     let rates = of_files.filter_map(|point| {
@@ -143,8 +144,8 @@ fn whole_run(points: &[MergedPoint]) -> Option<String> {
     Some(format!("{name}: {} atoms/s", format::count(rate)))
 }
 
-/// What is reached, for runs that compare nothing: by a whole run, else by the fronts, else by the
-/// first base point.
+/// The headline of a run that compares nothing: the rate of a whole run, otherwise the rates of the
+/// fronts, otherwise the rate of the first base point.
 fn plain(points: &[MergedPoint]) -> String {
     let base = || {
         bases(points).into_iter().find_map(|base| {
@@ -157,7 +158,7 @@ fn plain(points: &[MergedPoint]) -> String {
     reached.or_else(base).unwrap_or_else(none)
 }
 
-/// `12 small kernels with 16 KiB batches`.
+/// A point's work in words: `12 small kernels with 16 KiB batches`.
 fn what(facts: &PointFacts) -> String {
     let small = if facts.workload == "launch" {
         "small "
@@ -176,10 +177,10 @@ fn what(facts: &PointFacts) -> String {
     format!("{kernels} with {batches}")
 }
 
-/// The pair of each workload that stands for it: the one of its base point, or its first. The
+/// The pair of each workload that the words are about: the pair of its base point, or its first. The
 /// launch-bound workload comes first.
-fn chosen<'a>(pairs: &[Pair<'a>]) -> Vec<Pair<'a>> {
-    let mut chosen: Vec<Pair<'a>> = Vec::new();
+fn chosen<'a>(pairs: &[ModePair<'a>]) -> Vec<ModePair<'a>> {
+    let mut chosen: Vec<ModePair<'a>> = Vec::new();
     for pair in pairs {
         let workload = &pair.0.facts.workload;
         let mut group = pairs
@@ -195,7 +196,7 @@ fn chosen<'a>(pairs: &[Pair<'a>]) -> Vec<Pair<'a>> {
 }
 
 /// Graph replay compared with stream launches.
-struct Compared {
+struct ReplayComparison {
     /// The workload.
     name: String,
     /// Its kernels and batches.
@@ -205,17 +206,17 @@ struct Compared {
     interval: String,
     /// Whether no difference is expected, as on the CPU.
     is_expected: bool,
-    finding: Finding,
+    finding: ChangeFinding,
 }
 
-fn compared(run: &Run, points: &[MergedPoint], pair: &Pair<'_>) -> Option<Compared> {
+fn compared(run: &Run, points: &[MergedPoint], pair: &ModePair<'_>) -> Option<ReplayComparison> {
     let change = replay_change(pair)?;
     let facts = &pair.0.facts;
     let finding = match change.finding {
-        _ if is_noisy_run(points) => Finding::Unclear,
+        _ if is_noisy_run(points) => ChangeFinding::Unclear,
         finding => finding,
     };
-    Some(Compared {
+    Some(ReplayComparison {
         name: facts.workload.clone(),
         what: what(facts),
         times: format::factor(change.ratio),
@@ -225,19 +226,21 @@ fn compared(run: &Run, points: &[MergedPoint], pair: &Pair<'_>) -> Option<Compar
     })
 }
 
-impl Compared {
+impl ReplayComparison {
     /// The comparison as a headline, with both sides.
     fn headline(&self) -> String {
-        let Compared { what, times, .. } = self;
+        let ReplayComparison { what, times, .. } = self;
         let than = "as stream launches";
         match self.finding {
-            Finding::More => format!("graph replay runs {what} {times} times as fast {than}"),
-            Finding::Less => format!("graph replay runs {what} only {times} times as fast {than}"),
-            Finding::Same if self.is_expected => {
+            ChangeFinding::More => format!("graph replay runs {what} {times} times as fast {than}"),
+            ChangeFinding::Less => {
+                format!("graph replay runs {what} only {times} times as fast {than}")
+            }
+            ChangeFinding::Same if self.is_expected => {
                 format!("graph replay runs {what} as fast {than}, as expected on the CPU")
             }
-            Finding::Same => format!("graph replay runs {what} as fast {than}"),
-            Finding::Unclear => {
+            ChangeFinding::Same => format!("graph replay runs {what} as fast {than}"),
+            ChangeFinding::Unclear => {
                 format!("too noisy to compare graph replay with stream launches: {what}")
             }
         }
@@ -247,12 +250,14 @@ impl Compared {
     fn claim(&self) -> String {
         let times = &self.times;
         let words = match self.finding {
-            Finding::More => format!("graph replay is {times} times as fast as stream launches"),
-            Finding::Less => {
+            ChangeFinding::More => {
+                format!("graph replay is {times} times as fast as stream launches")
+            }
+            ChangeFinding::Less => {
                 format!("graph replay is only {times} times as fast as stream launches")
             }
-            Finding::Same => "both are equally fast".to_owned(),
-            Finding::Unclear => "too noisy to compare".to_owned(),
+            ChangeFinding::Same => "both are equally fast".to_owned(),
+            ChangeFinding::Unclear => "too noisy to compare".to_owned(),
         };
         let name = workload(&self.name);
         let within = in_brackets(&self.interval);
@@ -262,11 +267,11 @@ impl Compared {
 
 /// How many times as fast graph replay is as stream launches. The finding is unclear if either is
 /// noisy.
-pub(super) fn replay_change((graph, stream): &Pair<'_>) -> Option<Change> {
+pub(super) fn replay_change((graph, stream): &ModePair<'_>) -> Option<PeriodChange> {
     let (replayed, launched) = (graph.figures()?, stream.figures()?);
-    let change = Change::of(&replayed.period_ns, &launched.period_ns)?;
+    let change = PeriodChange::between(&replayed.period_ns, &launched.period_ns)?;
     let noisy = is_noisy(replayed, &graph.facts) || is_noisy(launched, &stream.facts);
-    // A difference that exceeds the noise stands.
+    // A difference that is larger than the noise keeps its finding.
     let apart = change.low > NOISE || change.high < 1.0 / NOISE;
     Some(if noisy && !apart {
         change.unclear()
@@ -275,32 +280,32 @@ pub(super) fn replay_change((graph, stream): &Pair<'_>) -> Option<Change> {
     })
 }
 
-/// Where replay stops to be faster: the sizes, up to the largest, at which copies bound and both
-/// ways are equally fast.
-fn equal_at(name: &str, pairs: &[Pair<'_>]) -> Option<String> {
+/// The sizes of batches from which replay is no longer faster, in words. At these sizes, up to the
+/// largest, the point is bound by copies and both modes are equally fast.
+fn equal_at(name: &str, pairs: &[ModePair<'_>]) -> Option<String> {
     let of_workload = pairs.iter().filter(|pair| pair.0.facts.workload == name);
     let base = of_workload.clone().find(|pair| pair.0.is_base())?;
-    let alike = |pair: &&Pair<'_>| {
+    let alike = |pair: &&ModePair<'_>| {
         let (one, other) = (&pair.0.facts, &base.0.facts);
         one.kernels == other.kernels && one.slots == other.slots
     };
-    let mut sizes: Vec<&Pair<'_>> = of_workload.filter(alike).collect();
+    let mut sizes: Vec<&ModePair<'_>> = of_workload.filter(alike).collect();
     sizes.sort_by_key(|pair| pair.0.facts.batch);
-    let is_equal = |pair: &&&Pair<'_>| {
-        let same = replay_change(pair).is_some_and(|change| change.finding == Finding::Same);
+    let is_equal = |pair: &&&ModePair<'_>| {
+        let same = replay_change(pair).is_some_and(|change| change.finding == ChangeFinding::Same);
         let figures = pair.0.figures();
         let bound = figures.and_then(|figures| bound(figures, &pair.0.facts));
         same && bound.is_some_and(|bound| bound.is_copying())
     };
     let equal = sizes.iter().rev().take_while(is_equal).count();
     let first = sizes.get(sizes.len() - equal)?;
-    let at = if equal == 1 { "at" } else { "from" };
+    let preposition = if equal == 1 { "at" } else { "from" };
     let words = "the link to the GPU is the limit and both are equally fast";
-    Some(format!("; {at} {} {words}", size(&first.0.facts)))
+    Some(format!("; {preposition} {} {words}", size(&first.0.facts)))
 }
 
-/// The interval of a ratio, unless its ends are the same in writing.
-pub(super) fn interval(change: &Change) -> String {
+/// The interval of a ratio, in words; empty if both of its ends are written alike.
+pub(super) fn interval(change: &PeriodChange) -> String {
     let (low, high) = (format::factor(change.low), format::factor(change.high));
     if low == high {
         String::new()
@@ -317,18 +322,20 @@ fn in_brackets(text: &str) -> String {
 }
 
 /// `3.1 times as fast as gemmi (99% interval of 3.0 to 3.2)`.
-fn as_fast_as(change: &Change, program: &str) -> String {
+fn as_fast_as(change: &PeriodChange, program: &str) -> String {
     let within = in_brackets(&interval(change));
     let times = format::factor(change.ratio);
     match change.finding {
-        Finding::More | Finding::Less => format!("{times} times as fast as {program}{within}"),
-        Finding::Same => format!("not significantly different from {program}{within}"),
-        Finding::Unclear => format!("too noisy to compare with {program}{within}"),
+        ChangeFinding::More | ChangeFinding::Less => {
+            format!("{times} times as fast as {program}{within}")
+        }
+        ChangeFinding::Same => format!("not significantly different from {program}{within}"),
+        ChangeFinding::Unclear => format!("too noisy to compare with {program}{within}"),
     }
 }
 
-/// What whole runs and the fronts reach with features of structures. The ring alone does less
-/// work: its batches are packed beforehand.
+/// The rates that whole runs and the fronts reach with features of structures, in words. The ring
+/// alone does less work, since its batches are packed beforehand.
 fn fronts(points: &[MergedPoint]) -> Option<String> {
     let rate = |front: &str| {
         let is_front = |facts: &PointFacts| facts.workload == "features" && facts.front == front;
@@ -337,17 +344,17 @@ fn fronts(points: &[MergedPoint]) -> Option<String> {
         let rate = point.period()?.rate(point.figures()?.amounts.atoms).median;
         (rate > 0.0).then(|| format!("{} atoms/s", format::count(rate)))
     };
-    let mut says: Vec<String> = whole_run(points).into_iter().collect();
-    let known = [("engine", "Engine"), ("pipeline", "Pipeline")];
-    let known = known.into_iter().filter_map(|(front, name)| {
+    let mut sentences: Vec<String> = whole_run(points).into_iter().collect();
+    let streamed = [("engine", "Engine"), ("pipeline", "Pipeline")];
+    let streamed = streamed.into_iter().filter_map(|(front, name)| {
         rate(front).map(|rate| format!("{name} {rate} from structures in memory"))
     });
-    says.extend(known);
-    if says.is_empty() {
+    sentences.extend(streamed);
+    if sentences.is_empty() {
         return None;
     }
-    says.extend(rate("ring").map(|rate| format!("the ring alone {rate} from packed batches")));
-    Some(format!("features of structures: {}", says.join("; ")))
+    sentences.extend(rate("ring").map(|rate| format!("the ring alone {rate} from packed batches")));
+    Some(format!("features of structures: {}", sentences.join("; ")))
 }
 
 /// The latencies of the first base point that has any, and the chart that shows them.
@@ -378,46 +385,49 @@ fn latency(points: &[MergedPoint]) -> Option<(String, String)> {
     Some((format!("{closed}{}.", open.unwrap_or_default()), figure))
 }
 
-/// What bounds each base point.
+/// A sentence on what bounds each workload at its base point.
 fn bounds(points: &[MergedPoint]) -> Option<String> {
     let mut seen: Vec<&str> = Vec::new();
-    let mut says: Vec<String> = Vec::new();
+    let mut bounded: Vec<String> = Vec::new();
     for base in bases(points) {
         let name = base.facts.workload.as_str();
         if is_of_files(&base.facts) || seen.contains(&name) {
             continue;
         }
-        let bound = base.figures().and_then(|it| bound(it, &base.facts));
+        let bound = base
+            .figures()
+            .and_then(|figures| bound(figures, &base.facts));
         if let Some(bound) = bound {
             seen.push(name);
             let share = format::percent(bound.share);
-            says.push(format!("{} by {}, {share}", workload(name), bound.name));
+            bounded.push(format!("{} by {}, {share}", workload(name), bound.name));
         }
     }
-    (!says.is_empty()).then(|| format!("What bounds each workload: {}.", says.join("; ")))
+    (!bounded.is_empty()).then(|| format!("What bounds each workload: {}.", bounded.join("; ")))
 }
 
-/// Work on files compared with the fastest other program: a sentence for each work, and the
-/// threads of its first point.
+/// Work on files compared with the fastest other program: for each workload a sentence, and the
+/// number of threads of its first point.
 fn files(points: &[MergedPoint]) -> Vec<(String, usize)> {
-    let mut said: Vec<(String, usize, Vec<String>)> = Vec::new();
+    let mut groups: Vec<(String, usize, Vec<String>)> = Vec::new();
     for point in points.iter().filter(|point| is_of_files(&point.facts)) {
         let name = capital(&workload(&point.facts.workload));
         let Some(words) = against_the_fastest(point) else {
             continue;
         };
-        match said.iter_mut().find(|(known, ..)| *known == name) {
+        match groups.iter_mut().find(|(known, ..)| *known == name) {
             Some((.., all)) => all.push(words),
-            None => said.push((name, point.facts.threads, vec![words])),
+            None => groups.push((name, point.facts.threads, vec![words])),
         }
     }
-    let said = said.into_iter();
-    said.map(|(name, threads, words)| {
-        let words = words.join("; ");
-        let words = format!("{name}, compared with the fastest other program: {words}.");
-        (words, threads)
-    })
-    .collect()
+    let groups = groups.into_iter();
+    groups
+        .map(|(name, threads, words)| {
+            let words = words.join("; ");
+            let words = format!("{name}, compared with the fastest other program: {words}.");
+            (words, threads)
+        })
+        .collect()
 }
 
 fn against_the_fastest(point: &MergedPoint) -> Option<String> {
@@ -433,9 +443,9 @@ fn against_the_fastest(point: &MergedPoint) -> Option<String> {
     })
 }
 
-/// Other programs, each compared at all points that it measured. Leaves out files, and stream
-/// launches if there are graphs, since those are only the baseline.
-pub(super) fn by_program(points: &[MergedPoint]) -> Vec<(&str, Vec<Change>)> {
+/// The other programs, each with its comparisons at all points that it measured. Leaves out points
+/// on files. Leaves out stream launches too if there are graphs, since they are only the baseline.
+pub(super) fn by_program(points: &[MergedPoint]) -> Vec<(&str, Vec<PeriodChange>)> {
     let replayed = points.iter().any(|point| point.facts.mode != "stream");
     let points = points
         .iter()
@@ -451,13 +461,14 @@ pub(super) fn by_program(points: &[MergedPoint]) -> Vec<(&str, Vec<Change>)> {
     names.map(|name| (name, compared(name))).collect()
 }
 
-/// A sentence about the other programs.
+/// A sentence that compares the engine with the other programs at the same work.
 fn others(points: &[MergedPoint]) -> Option<String> {
     let differs = |name: &str| {
         let mut figures = points.iter().filter_map(MergedPoint::figures);
-        figures.any(|it| program(it, name).is_some_and(|it| it.agrees == Some(false)))
+        figures
+            .any(|figures| program(figures, name).is_some_and(|other| other.agrees == Some(false)))
     };
-    let words = |(name, changes): (&str, Vec<Change>)| {
+    let words = |(name, changes): (&str, Vec<PeriodChange>)| {
         let wrong = if differs(name) {
             "; its outputs differ"
         } else {
@@ -466,14 +477,19 @@ fn others(points: &[MergedPoint]) -> Option<String> {
         if let [one] = changes.as_slice() {
             return Some(as_fast_as(one, name) + wrong);
         }
-        let finding = |finding| changes.iter().filter(|it| it.finding == finding).count();
+        let finding = |finding| {
+            changes
+                .iter()
+                .filter(|change| change.finding == finding)
+                .count()
+        };
         let ratios: Vec<f64> = changes.iter().map(|change| change.ratio).collect();
         Some(format!(
             "{} times as fast as {name} (median of {} points: faster at {}, slower at {}{wrong})",
             format::factor(median(&ratios)?),
             changes.len(),
-            finding(Finding::More),
-            finding(Finding::Less),
+            finding(ChangeFinding::More),
+            finding(ChangeFinding::Less),
         ))
     };
     let all: Vec<String> = by_program(points).into_iter().filter_map(words).collect();

@@ -1,7 +1,8 @@
-//! A source into a sink, through the engine's threads.
+//! Runs a point through the engine: items come from a source, and results go into a sink, on the
+//! engine's threads.
 
 use super::{
-    BatchFacts, Closed, ItemOf, Machine, Runner, Source, Stopwatch, add_latency, latencies,
+    BatchFacts, Closed, ItemOf, ItemSource, Machine, Runner, Stopwatch, add_latency, latencies,
 };
 use crate::benchmark::Benchmark;
 use crate::machine::Threads;
@@ -15,13 +16,13 @@ use tapeloop_engine::pipeline::Engine;
 use tapeloop_engine::workload::Completion;
 
 pub(super) struct EngineRunner<S: Benchmark> {
-    source: Source<S>,
+    source: ItemSource<S>,
     engine: Engine<S::Workload>,
 }
 
 impl<S: Benchmark> EngineRunner<S> {
     pub(super) fn open(machine: &Machine, benchmark: &Arc<S>, point: &Point) -> Result<Self> {
-        let source = Source::open(machine, benchmark, point)?;
+        let source = ItemSource::open(machine, benchmark, point)?;
         let config = source.config(point)?;
         let pool = Arc::clone(&machine.pool);
         let engine = Engine::new(benchmark.workload()?, &machine.backends, pool, &config)?;
@@ -37,31 +38,31 @@ impl<S: Benchmark> Runner for EngineRunner<S> {
     fn closed(&mut self, batches: u64) -> Result<Closed> {
         let slots = self.source.slots;
         let batches = batches.max(slots);
-        let load = self.source.load(batches);
-        // For each batch that was given: the items without a result, and when it was given.
-        let begun = Mutex::new(VecDeque::<(usize, Instant)>::with_capacity(load.len()));
+        let load = self.source.make_batches(batches);
+        // For each batch in flight: the number of items without a result, and when the engine got it.
+        let in_flight = Mutex::new(VecDeque::<(usize, Instant)>::with_capacity(load.len()));
         let items = load.into_iter().flat_map(|items: Vec<ItemOf<S>>| {
-            begun.lock().push_back((items.len(), Instant::now()));
+            in_flight.lock().push_back((items.len(), Instant::now()));
             items
         });
         let before = self.engine.counters();
         let mut latencies = latencies();
-        let mut kept = Vec::new();
+        let mut to_check = Vec::new();
         let mut done = 0;
         let watch = Stopwatch::start(Threads::All);
         let mut sink = |completion: Completion<S::Workload>| {
             let output = completion.result?;
             if done + slots >= batches {
-                kept.push((completion.item, output));
+                to_check.push((completion.item, output));
             }
             // Results come in the order of their items.
-            let mut begun = begun.lock();
-            if let Some((left, since)) = begun.front_mut() {
+            let mut in_flight = in_flight.lock();
+            if let Some((left, since)) = in_flight.front_mut() {
                 *left -= 1;
                 if *left == 0 {
                     add_latency(&mut latencies, since.elapsed());
                     done += 1;
-                    begun.pop_front();
+                    in_flight.pop_front();
                 }
             }
             Ok(())
@@ -69,6 +70,6 @@ impl<S: Benchmark> Runner for EngineRunner<S> {
         self.engine.run(items, &mut sink)?;
         let times = watch.stop();
         let counters = (before, self.engine.counters());
-        self.source.closed(&kept, counters, times, latencies)
+        self.source.closed(&to_check, counters, times, latencies)
     }
 }

@@ -1,7 +1,7 @@
-//! Items in and results out, on the caller's thread.
+//! Runs a point through a pipeline: items go in and results come out on the caller's thread.
 
 use super::{
-    BatchFacts, Closed, ItemOf, Machine, Runner, Source, Stopwatch, add_latency, latencies,
+    BatchFacts, Closed, ItemOf, ItemSource, Machine, Runner, Stopwatch, add_latency, latencies,
 };
 use crate::benchmark::Benchmark;
 use crate::machine::Threads;
@@ -14,7 +14,7 @@ use tapeloop_engine::pipeline::{Pipeline, TrySubmitError};
 use tapeloop_engine::workload::Completion;
 
 pub(super) struct PipelineRunner<S: Benchmark> {
-    source: Source<S>,
+    source: ItemSource<S>,
     pipeline: Pipeline<S::Workload>,
     /// The number of the next item.
     next_number: u64,
@@ -22,7 +22,7 @@ pub(super) struct PipelineRunner<S: Benchmark> {
 
 impl<S: Benchmark> PipelineRunner<S> {
     pub(super) fn open(machine: &Machine, benchmark: &Arc<S>, point: &Point) -> Result<Self> {
-        let source = Source::open(machine, benchmark, point)?;
+        let source = ItemSource::open(machine, benchmark, point)?;
         let config = source.config(point)?;
         let pool = Arc::clone(&machine.pool);
         Ok(PipelineRunner {
@@ -59,12 +59,12 @@ impl<S: Benchmark> Runner for PipelineRunner<S> {
     fn closed(&mut self, batches: u64) -> Result<Closed> {
         let slots = self.source.slots;
         let batches = batches.max(slots);
-        let mut load = self.source.load(batches);
+        let mut load = self.source.make_batches(batches);
         let before = self.pipeline.counters();
         let mut latencies = latencies();
-        // For each batch: the number of its last item, and when its first item was submitted.
-        let mut begun: VecDeque<(u64, Instant)> = VecDeque::with_capacity(batches as usize);
-        let (mut items, mut kept) = (VecDeque::new(), Vec::new());
+        // For each batch in flight: the number of its last item, and when its first was submitted.
+        let mut in_flight: VecDeque<(u64, Instant)> = VecDeque::with_capacity(batches as usize);
+        let (mut items, mut to_check) = (VecDeque::new(), Vec::new());
         let mut done = 0;
         let watch = Stopwatch::start(Threads::All);
         while done < batches {
@@ -73,16 +73,16 @@ impl<S: Benchmark> Runner for PipelineRunner<S> {
             {
                 items = batch.into();
                 let last = self.next_number + items.len() as u64 - 1;
-                begun.push_back((last, Instant::now()));
+                in_flight.push_back((last, Instant::now()));
             }
             self.submit(&mut items)?;
             while let Some((number, Completion { item, result })) = self.pipeline.poll() {
                 let output = result?;
                 if done + slots >= batches {
-                    kept.push((item, output));
+                    to_check.push((item, output));
                 }
-                let position = begun.iter().position(|(last, _)| *last == number);
-                if let Some((_, since)) = position.and_then(|index| begun.remove(index)) {
+                let position = in_flight.iter().position(|(last, _)| *last == number);
+                if let Some((_, since)) = position.and_then(|index| in_flight.remove(index)) {
                     add_latency(&mut latencies, since.elapsed());
                     done += 1;
                 }
@@ -90,6 +90,6 @@ impl<S: Benchmark> Runner for PipelineRunner<S> {
         }
         let times = watch.stop();
         let counters = (before, self.pipeline.counters());
-        self.source.closed(&kept, counters, times, latencies)
+        self.source.closed(&to_check, counters, times, latencies)
     }
 }

@@ -1,4 +1,4 @@
-//! Slots that are packed once and submitted again and again.
+//! Runs a point through a ring: slots are packed once and submitted again and again.
 
 use super::{
     BatchFacts, Closed, Machine, Opened, Runner, Stopwatch, TimedBatch, add_latency, fill,
@@ -15,12 +15,12 @@ use tapeloop_engine::error::{Error, Result};
 use tapeloop_engine::pipeline::{Done, Filling, Finished, Packed, Packer, Ring, Slot, Wait};
 use tapeloop_engine::replay::Replay;
 
-type Batch<S> = Packed<<S as Benchmark>::Workload>;
+type RingBatch<S> = Packed<<S as Benchmark>::Workload>;
 
 /// A packed batch that is not in flight.
 struct Ready<S: Benchmark> {
     slot: Slot<Filling>,
-    batch: Batch<S>,
+    batch: RingBatch<S>,
 }
 
 pub(super) struct RingRunner<S: Benchmark> {
@@ -29,7 +29,7 @@ pub(super) struct RingRunner<S: Benchmark> {
     threads: Threads,
     point: Point,
     packer: Packer<S::Workload>,
-    ring: Ring<Batch<S>>,
+    ring: Ring<RingBatch<S>>,
     /// The last seed that was used.
     seed: u64,
     batch: BatchFacts,
@@ -84,54 +84,58 @@ impl<S: Benchmark> RingRunner<S> {
     fn submit(&mut self, ready: Ready<S>, timed: bool) -> Result<Replay> {
         let Ready { slot, batch } = ready;
         let live = batch.extent();
-        let given = if timed {
+        let submitted = if timed {
             self.ring.submit_timed(slot, live, batch)
         } else {
             self.ring.submit(slot, live, batch)
         };
-        given.map_err(|failed| failed.error)
+        submitted.map_err(|failed| failed.error)
     }
 
-    /// Compares the results of a batch, and makes it ready again.
-    fn check_outputs(&mut self, slot: Slot<Done<Batch<S>>>) -> Result<Ready<S>> {
+    /// Compares the results of a batch, and makes the batch ready again.
+    fn check_outputs(&mut self, slot: Slot<Done<RingBatch<S>>>) -> Result<Ready<S>> {
         let outputs = self.packer.read(&slot);
         for (item, output) in slot.batch().items().zip(outputs) {
             self.benchmark.check(item, &output?)?;
         }
-        self.again(Ok(slot))
+        self.make_ready(Ok(slot))
     }
 
-    fn again(&mut self, finished: Finished<Batch<S>>) -> Result<Ready<S>> {
+    /// Releases a finished slot, and takes it again with the same batch.
+    fn make_ready(&mut self, finished: Finished<RingBatch<S>>) -> Result<Ready<S>> {
         let (batch, error) = self.ring.release(finished);
         match error {
             Some(error) => Err(error),
             None => Ok(Ready {
-                // The slot that was just released.
+                // This is the slot that was just released.
                 slot: self.ring.acquire().ok_or_else(slot_missing)?,
                 batch,
             }),
         }
     }
 
-    fn next(&mut self) -> Result<Slot<Done<Batch<S>>>> {
+    fn wait_for_next(&mut self) -> Result<Slot<Done<RingBatch<S>>>> {
         let finished = self.ring.wait().ok_or_else(slot_missing)?;
         finished.map_err(|failed| failed.error)
     }
 
     /// Waits for all batches in flight, and compares their results.
-    fn drain(&mut self, mut seen: impl FnMut(&Slot<Done<Batch<S>>>) -> Result<()>) -> Result<()> {
+    fn drain(
+        &mut self,
+        mut visit: impl FnMut(&Slot<Done<RingBatch<S>>>) -> Result<()>,
+    ) -> Result<()> {
         let mut ready = Vec::with_capacity(self.point.slots);
         while self.ring.in_flight() > 0 {
-            let slot = self.next()?;
-            seen(&slot)?;
+            let slot = self.wait_for_next()?;
+            visit(&slot)?;
             ready.push(self.check_outputs(slot)?);
         }
-        self.park(ready);
+        self.put_free(ready);
         Ok(())
     }
 
     /// Gives the slots back to the ring, without their batches.
-    fn park(&mut self, ready: Vec<Ready<S>>) {
+    fn put_free(&mut self, ready: Vec<Ready<S>>) {
         for Ready { slot, .. } in ready {
             self.ring.put_free(slot.cancel());
         }
@@ -164,24 +168,24 @@ impl<S: Benchmark> Runner for RingRunner<S> {
             submit(self, ready, &mut submitted_at)?;
         }
         for _ in slots..batches {
-            let slot = self.next()?;
+            let slot = self.wait_for_next()?;
             add_latency(&mut latencies, submitted_at[slot.index()].elapsed());
-            let ready = self.again(Ok(slot))?;
+            let ready = self.make_ready(Ok(slot))?;
             submit(self, ready, &mut submitted_at)?;
         }
-        let mut ends = Vec::with_capacity(self.point.slots);
+        let mut finished = Vec::with_capacity(self.point.slots);
         while self.ring.in_flight() > 0 {
-            let slot = self.next()?;
+            let slot = self.wait_for_next()?;
             add_latency(&mut latencies, submitted_at[slot.index()].elapsed());
-            ends.push(slot);
+            finished.push(slot);
         }
         let (elapsed, busy) = watch.stop();
-        for slot in ends {
+        for slot in finished {
             let ready = self.check_outputs(slot)?;
-            self.park(vec![ready]);
+            self.put_free(vec![ready]);
         }
         let batches = batches.max(slots);
-        self.batch.copied(copied as f64 / batches as f64);
+        self.batch.set_copied_bytes(copied as f64 / batches as f64);
         Ok(Closed {
             elapsed,
             batches,
@@ -203,7 +207,7 @@ impl<S: Benchmark> Runner for RingRunner<S> {
                 && arrival <= start.elapsed()
                 && let Some(ready) = free.pop()
             {
-                // Counts from the arrival, whether or not a slot was free.
+                // The latency counts from the arrival, whether or not a slot was free.
                 arrived_at[ready.slot.index()] = start + arrival;
                 self.submit(ready, false)?;
                 next += 1;
@@ -212,12 +216,12 @@ impl<S: Benchmark> Runner for RingRunner<S> {
                 let slot = finished.map_err(|failed| failed.error)?;
                 add_latency(&mut latencies, arrived_at[slot.index()].elapsed());
                 done += 1;
-                free.push(self.again(Ok(slot))?);
+                free.push(self.make_ready(Ok(slot))?);
             }
             std::hint::spin_loop();
         }
         let elapsed = start.elapsed();
-        self.park(free);
+        self.put_free(free);
         Ok(Some(Opened { elapsed, latencies }))
     }
 
@@ -232,7 +236,7 @@ impl<S: Benchmark> Runner for RingRunner<S> {
             submitted[index] = replay.timed.then(|| (from, host_ns(Instant::now())));
             Ok::<(), Error>(())
         };
-        let mut note = |slot: &Slot<Done<Batch<S>>>, submitted: &[Option<(u64, u64)>]| {
+        let mut add_times = |slot: &Slot<Done<RingBatch<S>>>, submitted: &[Option<(u64, u64)>]| {
             if let Some(submit_ns) = submitted[slot.index()]
                 && let [Some(a), Some(b), Some(c), Some(d)] = slot.timestamps()?
             {
@@ -249,12 +253,12 @@ impl<S: Benchmark> Runner for RingRunner<S> {
             submit(self, ready, &mut submitted)?;
         }
         for _ in slots..batches {
-            let slot = self.next()?;
-            note(&slot, &submitted)?;
-            let ready = self.again(Ok(slot))?;
+            let slot = self.wait_for_next()?;
+            add_times(&slot, &submitted)?;
+            let ready = self.make_ready(Ok(slot))?;
             submit(self, ready, &mut submitted)?;
         }
-        self.drain(|slot| note(slot, &submitted))?;
+        self.drain(|slot| add_times(slot, &submitted))?;
         Ok(timed)
     }
 }

@@ -48,8 +48,8 @@ fn every_front_mode_and_workload_is_measured() {
         assert_eq!(figures.stages.is_some(), is_ring, "{:?}", record.point);
         assert_eq!(figures.open.is_empty(), !is_ring);
     }
-    let of = |index: usize| (&records[index].point, figures(&records[index]));
-    let (point, base) = of(0);
+    let measured = |index: usize| (&records[index].point, figures(&records[index]));
+    let (point, base) = measured(0);
     assert_eq!(
         (point.kernels, point.upload_bytes, point.download_bytes),
         (3, 400, 400)
@@ -61,14 +61,14 @@ fn every_front_mode_and_workload_is_measured() {
         [0.3, 0.6]
     );
     assert!(!base.spans.is_empty());
-    let (_, stream) = of(3);
+    let (_, stream) = measured(3);
     // Upload, three kernels, download, mark.
     assert_eq!(stream.calls, 6.0);
-    let (_, mixed) = of(4);
+    let (_, mixed) = measured(4);
     assert!(mixed.amounts.fma < base.amounts.fma && mixed.spans.is_empty());
-    let (copy, _) = of(5);
+    let (copy, _) = measured(5);
     assert_eq!((copy.upload_bytes, copy.download_bytes), (800, 400));
-    let (compute, _) = of(6);
+    let (compute, _) = measured(6);
     assert_eq!((compute.kernels, compute.rounds), (1, 3));
 }
 
@@ -123,7 +123,7 @@ fn a_graph_whose_launches_do_nothing_is_refused() {
 
 #[test]
 fn a_result_that_is_wrong_only_in_the_timed_loop_is_refused() {
-    // Right when it is checked first, wrong by the end of the timed loop.
+    // The results are right in the first check, and wrong at the end of the timed loop.
     let tamper = Arc::new(Tamper::default());
     tamper.skip_launches_after(20);
     let record = &measure(&mut session(&tamper), &[small()])[0];
@@ -144,7 +144,7 @@ fn other_programs_are_asked_between_repetitions_and_compared() {
         );
         ReferenceProgram::start(&["sh".to_owned(), "-c".to_owned(), script]).unwrap()
     };
-    // FNV-1a of the outputs, which this computes by itself.
+    // The test computes the hash FNV-1a of the outputs by itself.
     let outputs = (0..2_u64).flat_map(|slot| {
         (0..100_u64).map(move |i| {
             let x = ((i * 7 + slot * 13) % 1021) as f32;
@@ -175,8 +175,8 @@ fn other_programs_are_asked_between_repetitions_and_compared() {
 #[test]
 fn the_default_points_are_few_and_each_is_there_once() {
     for on_device in [false, true] {
-        let of_work = |work| Space::of(work, on_device).one_at_a_time(&Axis::ALL);
-        let points: Vec<Point> = Work::ALL.into_iter().flat_map(of_work).collect();
+        let points_of = |work| Space::for_work(work, on_device).one_at_a_time(&Axis::ALL);
+        let points: Vec<Point> = Work::ALL.into_iter().flat_map(points_of).collect();
         assert!(
             (60..=POINTS_MAX).contains(&points.len()),
             "{}",
@@ -200,13 +200,13 @@ fn the_default_points_are_few_and_each_is_there_once() {
 
 #[test]
 fn a_product_holds_every_legal_combination_once() {
-    let space = Space::of(Work::Compute, false);
+    let space = Space::for_work(Work::Compute, false);
     let points = space.product(&[Axis::Mode, Axis::Slots, Axis::Kernels]);
     assert_eq!(
         points.len(),
         space.modes.len() * space.slots.len() * space.kernels.len()
     );
-    let all = Space::of(Work::Launch, false).product(&Axis::ALL);
+    let all = Space::for_work(Work::Launch, false).product(&Axis::ALL);
     assert!(all.len() > 1_000 && all.iter().all(Point::is_legal));
 }
 
@@ -220,7 +220,7 @@ fn a_run_that_is_ended_keeps_what_it_measured() {
             ..small()
         },
     ];
-    let benchmark = |point: &Point| Arc::new(Synthetic::of(point).unwrap());
+    let benchmark = |point: &Point| Arc::new(Synthetic::for_point(point).unwrap());
     let records = session.measure(&points, benchmark, |number, _, _| number < 1);
     assert_eq!(records.len(), 1);
     assert_eq!(figures(&records[0]).period_ns.len(), 1);
@@ -231,7 +231,7 @@ fn points_take_turns_back_and_forth_so_that_none_always_follows_the_same_other()
     let mut session = session(&Arc::default());
     session.settings.rounds = 4;
     let points = [1, 2, 3].map(|slots| Point { slots, ..small() });
-    let benchmark = |point: &Point| Arc::new(Synthetic::of(point).unwrap());
+    let benchmark = |point: &Point| Arc::new(Synthetic::for_point(point).unwrap());
     let mut order = Vec::new();
     let go_on = |number, all, point: &Point| {
         assert_eq!((number, all), (order.len(), 12));
@@ -275,7 +275,7 @@ fn pipelines_and_engines_use_all_devices_and_a_ring_the_first() {
     let records = measure(&mut session, &points);
     assert_eq!(records.len(), Front::ALL.len());
     for (record, front) in records.iter().zip(Front::ALL) {
-        // A batch for each slot, at least, in each repetition.
+        // Each repetition has at least one batch for each slot.
         let devices = if front == Front::Ring { 1 } else { 2 };
         let figures = figures(record);
         let repetitions = figures.period_ns.len();

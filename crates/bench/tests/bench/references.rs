@@ -1,21 +1,21 @@
-//! The references' side of `tapeloop bench`'s protocol, as far as plain Python goes:
-//! `benches/reference/README.md`.
+//! The reference programs follow the protocol of `benches/reference/README.md`, as far as plain
+//! Python can show.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 
-struct Reference {
+struct ReferenceProcess {
     child: Child,
     requests: ChildStdin,
     answers: BufReader<ChildStdout>,
 }
 
-impl Reference {
-    fn start(file: &str) -> Reference {
+impl ReferenceProcess {
+    fn start(file: &str) -> ReferenceProcess {
         let folder = tapeloop_test_support::repository("benches/reference");
         let child = Command::new("python3")
             .args([folder.join(file).as_os_str(), "--serve".as_ref()])
-            // Not built for this.
+            // The test does not build this program.
             .env("RUSTSASA", "rustsasa")
             .env("PYTHONDONTWRITEBYTECODE", "1")
             .stdin(Stdio::piped())
@@ -25,7 +25,7 @@ impl Reference {
         let mut child = child.expect("python3 starts");
         let requests = child.stdin.take().unwrap();
         let answers = BufReader::new(child.stdout.take().unwrap());
-        Reference {
+        ReferenceProcess {
             child,
             requests,
             answers,
@@ -55,7 +55,7 @@ fn value<'line>(line: &'line str, name: &str) -> &'line str {
     found.unwrap_or_else(|| panic!("{line} has no {name}")).1
 }
 
-/// Of the outputs of all slots, each made from its inputs by `output`.
+/// The hash of the outputs of all slots, which `output` makes from the inputs.
 fn hash(slots: usize, inputs: usize, stride: usize, output: impl Fn(f32) -> f32) -> String {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for slot in 0..slots {
@@ -72,7 +72,7 @@ fn hash(slots: usize, inputs: usize, stride: usize, output: impl Fn(f32) -> f32)
 #[test]
 #[ignore = "needs Python"]
 fn points_are_measured_again_and_again_and_their_outputs_hashed() {
-    let mut reference = Reference::start("host_loop.py");
+    let mut reference = ReferenceProcess::start("host_loop.py");
     let hello = reference.answer();
     assert!(hello.starts_with("hello name=plain_Python "), "{hello}");
 
@@ -99,7 +99,7 @@ fn points_are_measured_again_and_again_and_their_outputs_hashed() {
 #[test]
 #[ignore = "needs Python"]
 fn what_a_reference_cannot_do_it_refuses_and_goes_on() {
-    let mut reference = Reference::start("host_loop.py");
+    let mut reference = ReferenceProcess::start("host_loop.py");
     reference.answer();
     let chain = "period workload=chain n=8 stride=1 kernels=1 slots=1";
     let refused = [
@@ -133,7 +133,7 @@ fn what_a_reference_cannot_do_it_refuses_and_goes_on() {
 #[test]
 #[ignore = "needs Python"]
 fn cpu_tools_name_what_is_missing() {
-    let mut reference = Reference::start("cpu_tools.py");
+    let mut reference = ReferenceProcess::start("cpu_tools.py");
     let hello = reference.answer();
     assert!(hello.starts_with("hello name=CPU_tools "), "{hello}");
     let tools = reference.ask("tools");

@@ -1,4 +1,4 @@
-//! The report of a benchmark: what is on the page, and what is not.
+//! The page of a benchmark's report shows what the records have, and nothing else.
 
 use crate::made_up_run::{figures_of, full, records, single, troubled};
 use tapeloop_bench::record::{Figures, Latency, Open, Outcome, Record, Reference, Share};
@@ -8,13 +8,13 @@ pub(crate) fn page(records: &[Record]) -> String {
     html(records).unwrap()
 }
 
-/// The figures of a page, by their names.
+/// The ids of the figures on a page.
 fn figures(page: &str) -> Vec<&str> {
     let parts = page.split("<figure id=\"").skip(1);
     parts.map(|part| part.split('"').next().unwrap()).collect()
 }
 
-/// What stands at the top of a page.
+/// The headline of a page.
 pub(crate) fn headline(page: &str) -> &str {
     let (_, rest) = page.split_once("<h1>").unwrap();
     rest.split_once("</h1>").unwrap().0
@@ -121,7 +121,7 @@ fn no_share_is_over_the_whole_and_scales_are_marked() {
     assert!(drawing(&page, "throughput-launch").contains("batches per second (log scale)"));
     assert!(drawing(&page, "launches-launch").contains(">time per batch<"));
     assert!(page.contains(" \u{b5}s") && !page.contains(" us<") && !page.contains(" us "));
-    // What sampling costs is said where sampled batches are drawn.
+    // The chart of sampled batches says how much sampling slows them.
     assert!(drawing(&page, "timeline-launch").contains("timestamps slow them"));
 }
 
@@ -148,11 +148,11 @@ fn a_row_shows_what_it_varies() {
 #[test]
 fn refused_points_come_first_and_warnings_are_folded_below_the_headline() {
     let page = page(&troubled());
-    let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("no {text}"));
-    let refused = at("1 point refused: wrong outputs");
-    let warnings = at("<details class=\"trust");
-    assert!(refused < at("<h1>") && at("<h1>") < warnings);
-    assert!(at("</summary>") > warnings && at("warning") > warnings);
+    let position = |text: &str| page.find(text).unwrap_or_else(|| panic!("no {text}"));
+    let refused = position("1 point refused: wrong outputs");
+    let warnings = position("<details class=\"trust");
+    assert!(refused < position("<h1>") && position("<h1>") < warnings);
+    assert!(position("</summary>") > warnings && position("warning") > warnings);
     assert!(page.contains("element 1,337 of batch 12 is 3.25, not 3.5"));
     assert!(page.contains("The clock fell from 1,980 to 1,755 MHz"));
     let calm = self::page(&full());
@@ -248,7 +248,7 @@ fn the_last_run_alone_is_shown() {
     assert!(!page.contains("Older"));
 }
 
-/// The drawing of a figure, by its name.
+/// The drawing of the figure with this id.
 pub(crate) fn drawing<'a>(page: &'a str, name: &str) -> &'a str {
     let start = page
         .split(&format!("<figure id=\"{name}\""))
@@ -326,7 +326,7 @@ fn values_that_are_not_finite_are_left_out() {
         let page = self::page(&records);
         assert!(!page.contains("NaN"), "{wrong}");
     }
-    // Nothing but a name.
+    // The record has a workload's name and no figures.
     let empty = records(vec![Default::default(), Default::default()]);
     assert_eq!(headline(&page(&empty)), "No point has figures");
 }

@@ -14,7 +14,7 @@ const NAMES: [&str; 4] = [
     "google-chrome-stable",
 ];
 
-/// The one that is named, or the first on the path.
+/// The browser that `TAPELOOP_CHROMIUM` names, or the first on the path.
 fn chromium() -> PathBuf {
     if let Some(named) = std::env::var_os("TAPELOOP_CHROMIUM") {
         return named.into();
@@ -28,37 +28,43 @@ fn chromium() -> PathBuf {
     found.expect("Chromium is on the path, or TAPELOOP_CHROMIUM names it")
 }
 
-struct View {
+struct BrowserView {
     width: u32,
     dark: bool,
 }
 
-const VIEWS: [View; 5] = [
-    View {
+const VIEWS: [BrowserView; 5] = [
+    BrowserView {
         width: 1200,
         dark: false,
     },
-    View {
+    BrowserView {
         width: 1200,
         dark: true,
     },
-    View {
+    BrowserView {
         width: 390,
         dark: false,
     },
-    View {
+    BrowserView {
         width: 390,
         dark: true,
     },
-    // The least that shows wide drawings.
-    View {
+    // The smallest width that shows wide drawings.
+    BrowserView {
         width: 820,
         dark: false,
     },
 ];
 
-/// What the browser prints or draws of a page, from a profile of its own.
-fn browse(chromium: &Path, folder: &Path, page: &Path, view: &View, more: &[String]) -> String {
+/// Opens a page in the browser, with a new profile, and returns what the browser prints.
+fn browse(
+    chromium: &Path,
+    folder: &Path,
+    page: &Path,
+    view: &BrowserView,
+    more: &[String],
+) -> String {
     let profile = tempfile::tempdir_in(folder).unwrap();
     let mut command = Command::new(chromium);
     command.args([
@@ -84,12 +90,12 @@ fn browse(chromium: &Path, folder: &Path, page: &Path, view: &View, more: &[Stri
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Runs in the page and leaves what is wrong with it in its body, one line each.
+/// A script that runs in the page and replaces its body by the page's defects, one in each line.
 const LOOKS: &str = r#"<script>
 const wrong = [];
 const seen = element => element.getClientRects().length > 0;
 const name = element => (element.closest('figure') || {}).id || element.tagName;
-// Headless windows have a least width, so the frame is what the page has to fit.
+// Headless windows have a smallest width, so the page has to fit a frame in the window.
 const width = document.documentElement.clientWidth;
 if (document.documentElement.scrollWidth > width)
   wrong.push('the page is ' + document.documentElement.scrollWidth + ' wide in ' + width);
@@ -152,10 +158,10 @@ result.textContent = ['drawings ' + drawings, 'texts ' + texts, 'width ' + width
 document.body.appendChild(result);
 </script></body>"#;
 
-/// What the browser finds in a page: its counts, and what is wrong.
-fn looks(chromium: &Path, folder: &Path, page: &str, view: &View) -> Vec<String> {
+/// What the browser finds in a page: its counts, and its defects.
+fn looks(chromium: &Path, folder: &Path, page: &str, view: &BrowserView) -> Vec<String> {
     let file = folder.join("looked.html");
-    // In a frame, since windows do not become as narrow as a phone.
+    // The page is shown in a frame, since windows do not become as narrow as a phone.
     let inner = page.replace("</body>", LOOKS);
     fs::write(&file, inner).unwrap();
     let frame = folder.join("frame.html");
@@ -260,7 +266,7 @@ fn defects_of_a_page_are_found() {
         &format!("{}{end}", words.replace("\"50\" y", "\"350\" y")),
     );
     assert!(outside.contains("leaves the drawing"), "{outside}");
-    // Both drawings at once, of which the wide one is too small to read.
+    // Both drawings are shown at once; the text of the wide one is too small to read.
     let small = broken(".wide-drawing { display: none }", "");
     assert!(small.contains("is too small to read"), "{small}");
 }

@@ -39,7 +39,7 @@ fn the_headline_claims_only_what_the_figures_support() {
     });
     let slow = page(&slow.collect::<Vec<_>>());
     assert!(headline(&slow).contains("only 0."), "{}", headline(&slow));
-    // Without shares and stages, what bounds is unknown.
+    // Without shares and stages it is unknown what bounds the point.
     let blind = page(&edited(|figures| {
         figures.shares.clear();
         figures.stages = None;
@@ -53,7 +53,7 @@ fn the_headline_claims_only_what_the_figures_support() {
 
 #[test]
 fn on_a_noisy_machine_the_headline_compares_nothing() {
-    // Half of the repetitions take three times as long, and graphs are still the faster.
+    // Half of the repetitions take three times as long, and graphs are still faster.
     let page = page(&edited(|figures| {
         let spread = |(place, ns): (usize, &f64)| ns * [1.0, 3.0][place % 2];
         figures.period_ns = figures.period_ns.iter().enumerate().map(spread).collect();

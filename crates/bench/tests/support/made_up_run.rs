@@ -1,5 +1,5 @@
-//! A run of the benchmark, made up after figures of an H200: every kind of record that
-//! a report has to show, the same each time.
+//! A made-up run of the benchmark with figures like those of an H200. It has every kind of record
+//! that a report has to show, and is the same each time.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 use crate::random::Random;
@@ -78,7 +78,7 @@ fn sized(mut facts: PointFacts, bytes: u64) -> PointFacts {
     facts
 }
 
-/// What a batch takes: the host's launches, or the link, and some of both.
+/// Nanoseconds per batch: the larger of the host's launches and the transfers counts most.
 fn period(facts: &PointFacts) -> f64 {
     let host = match facts.mode.as_str() {
         "stream" => 9_000.0 + 4_250.0 * facts.kernels as f64,
@@ -91,27 +91,30 @@ fn period(facts: &PointFacts) -> f64 {
 }
 
 fn latency(median: f64, tail: f64, count: u64) -> Latency {
-    let at = |share: f64| {
+    let latency_at = |share: f64| {
         let far = -(1.0 - share).max(0.5 / count as f64).ln() / std::f64::consts::LN_2;
         (median * (0.9 + 0.1 * far) * (1.0 + tail * (far / 8.0).powi(3))).round() as u64
     };
     let steps = (0..60).map(|step| 1.0 - 10_f64.powf(-f64::from(step) / 10.0));
     Latency {
         count,
-        p50_ns: at(0.5),
-        p90_ns: at(0.9),
-        p99_ns: at(0.99),
-        max_ns: at(1.0),
-        curve: steps.chain([1.0]).map(|share| (share, at(share))).collect(),
+        p50_ns: latency_at(0.5),
+        p90_ns: latency_at(0.9),
+        p99_ns: latency_at(0.99),
+        max_ns: latency_at(1.0),
+        curve: steps
+            .chain([1.0])
+            .map(|share| (share, latency_at(share)))
+            .collect(),
     }
 }
 
-fn share(limit: &str, reached: f64, of: f64, unit: &str) -> Share {
+fn share(limit: &str, reached: f64, limit_value: f64, unit: &str) -> Share {
     Share {
         limit: limit.to_owned(),
-        share: reached / of,
+        share: reached / limit_value,
         reached,
-        of,
+        of: limit_value,
         unit: unit.to_owned(),
     }
 }
@@ -173,7 +176,7 @@ fn figures(random: &mut Random, facts: &PointFacts, noise: f64) -> Figures {
 }
 
 fn opens(median: f64, period: f64) -> Vec<Open> {
-    let at = |load: f64| Open {
+    let open_at = |load: f64| Open {
         load,
         arrivals_per_s: load * 1e9 / period,
         done_per_s: load * 1e9 / period,
@@ -183,7 +186,7 @@ fn opens(median: f64, period: f64) -> Vec<Open> {
             40_000,
         ),
     };
-    [0.3, 0.5, 0.7, 0.9].into_iter().map(at).collect()
+    [0.3, 0.5, 0.7, 0.9].into_iter().map(open_at).collect()
 }
 
 fn spans(facts: &PointFacts) -> Vec<SpanFacts> {
@@ -192,7 +195,7 @@ fn spans(facts: &PointFacts) -> Vec<SpanFacts> {
     let up = 1_900.0 + facts.upload_bytes as f64 / UP * 1e9;
     for batch in 0..12_u64 {
         let start = batch as f64 * period;
-        let mut at = start;
+        let mut stage_start = start;
         let mut add = |stage: &str, from: f64, long: f64| {
             spans.push(SpanFacts {
                 slot: batch as usize % facts.slots,
@@ -203,11 +206,11 @@ fn spans(facts: &PointFacts) -> Vec<SpanFacts> {
             });
         };
         add("submit", start, 1_900.0);
-        at += 2_400.0;
+        stage_start += 2_400.0;
         let kernels = 24_000.0_f64.min(period * 2.0);
         for (stage, long) in [("upload", up), ("kernels", kernels), ("download", up)] {
-            add(stage, at, long);
-            at += long + 300.0;
+            add(stage, stage_start, long);
+            stage_start += long + 300.0;
         }
     }
     spans
@@ -224,25 +227,25 @@ fn reference(random: &mut Random, name: &str, period: f64, agrees: Option<bool>)
 
 fn references(random: &mut Random, facts: &PointFacts) -> Vec<Reference> {
     let link = facts.upload_bytes as f64 / BOTH * 1e9;
-    let of = |host: f64| (host.powi(4) + link.powi(4)).powf(0.25);
+    let with_link = |host: f64| (host.powi(4) + link.powi(4)).powf(0.25);
     vec![
         reference(
             random,
             "PyTorch 2.9.1, eager, 4 streams",
-            of(123_000.0),
+            with_link(123_000.0),
             Some(true),
         ),
         reference(
             random,
             "PyTorch 2.9.1, CUDA graphs, 4 streams",
-            of(21_000.0),
+            with_link(21_000.0),
             Some(true),
         ),
-        reference(random, "CUDA C++ by hand", of(9_750.0), Some(true)),
+        reference(random, "CUDA C++ by hand", with_link(9_750.0), Some(true)),
     ]
 }
 
-/// The features of structures, at a size of batches in residues.
+/// A point on features of structures, with batches of this many residues.
 fn features(random: &mut Random, mode: &str, residues: u64) -> (PointFacts, Figures) {
     let mut point = facts("features", mode);
     point.front = "engine".to_owned();
@@ -300,7 +303,7 @@ fn files(random: &mut Random) -> Vec<(PointFacts, Figures)> {
     ];
     let mut points = Vec::new();
     for threads in [1, 16] {
-        for ((workload, own), others) in peers {
+        for ((workload, own_period), others) in peers {
             let mut point = facts(workload, "");
             point.front = "program".to_owned();
             point.unit = "structures".to_owned();
@@ -313,7 +316,7 @@ fn files(random: &mut Random) -> Vec<(PointFacts, Figures)> {
                 .map(|(name, rate)| reference(random, name, period(*rate), None));
             let references = references.collect();
             let measured = Figures {
-                period_ns: around(random, period(own), 0.02),
+                period_ns: around(random, period(own_period), 0.02),
                 batches: 9,
                 amounts: Amounts {
                     structures: 460.0,
@@ -329,7 +332,7 @@ fn files(random: &mut Random) -> Vec<(PointFacts, Figures)> {
     points
 }
 
-/// All of it: points in the order that they would be measured in.
+/// All records of the run, with the points in the order in which they would be measured.
 pub(crate) fn full() -> Vec<Record> {
     let mut random = Random::new(7);
     let mut points = Vec::new();
@@ -408,7 +411,7 @@ pub(crate) fn records(points: Vec<(PointFacts, Figures)>) -> Vec<Record> {
     points.into_iter().map(record).collect()
 }
 
-/// One point and no more than its periods.
+/// The record of one point, with its periods and no other figures.
 pub(crate) fn single() -> Vec<Record> {
     let point = facts("launch", "graph");
     let figures = Figures {

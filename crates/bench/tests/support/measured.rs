@@ -40,12 +40,12 @@ pub(crate) fn small() -> Point {
         batch: 100,
         kernels: 3,
         slots: 2,
-        ..Space::of(Work::Launch, false).base
+        ..Space::for_work(Work::Launch, false).base
     }
 }
 
 pub(crate) fn measure(session: &mut Session, points: &[Point]) -> Vec<Record> {
-    let benchmark = |point: &Point| Arc::new(Synthetic::of(point).unwrap());
+    let benchmark = |point: &Point| Arc::new(Synthetic::for_point(point).unwrap());
     session.measure(points, benchmark, |_, _, _| true)
 }
 

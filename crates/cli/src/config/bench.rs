@@ -232,7 +232,7 @@ impl BenchConfig {
                 value.clone_from(by);
             }
         }
-        let mut space = Space::of(work, on_device);
+        let mut space = Space::for_work(work, on_device);
         replace(&mut space.modes, &self.varied.modes);
         replace(&mut space.transfers, &self.varied.transfers);
         replace(&mut space.fronts, &self.varied.fronts);

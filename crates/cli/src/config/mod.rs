@@ -38,7 +38,7 @@ use tapeloop::features::{FeatureConfig, FeatureName};
 use tapeloop::pipeline::SLOTS_MAX;
 use tapeloop::replay::{Build, Fallback, MAPPED_BYTES_MAX, Mode, Policy, Transfer, Verify};
 use tapeloop::structure::ReadOptions;
-use tapeloop_annotations::{UnmatchedTables, Wanted};
+use tapeloop_annotations::{UnmatchedTables, WantedColumns};
 use tapeloop_engine::internal::check_loop_in_worker;
 use tapeloop_error::internal::LaterFields;
 use tapeloop_files::{path_of, text_of};
@@ -118,7 +118,7 @@ pub struct Config {
     /// Tables of annotations, and folders of such tables.
     pub annotations: Vec<PathBuf>,
     /// Their columns that the tables get.
-    pub wanted: Wanted,
+    pub wanted: WantedColumns,
     /// What follows if no row of a table of annotations matches.
     pub unmatched: UnmatchedTables,
     /// Bytes of the rows of all annotations.

@@ -6,7 +6,7 @@ use super::coordinates::CoordinateAtoms;
 use super::resolver::{Resolver, named};
 use serde_json::{Value as Json, json};
 use tapeloop::features::{FeatureConfig, TableName};
-use tapeloop_annotations::{Level, Wanted};
+use tapeloop_annotations::{Level, WantedColumns};
 use tapeloop_files::did_you_mean;
 
 /// The level of zstd that is the default of `tables.compression_level`.
@@ -281,16 +281,16 @@ fn resolve_written(keys: &mut Resolver) -> TableSet {
 }
 
 /// The columns of annotations that the tables get.
-pub(super) fn resolve_wanted(keys: &mut Resolver) -> Wanted {
+pub(super) fn resolve_wanted(keys: &mut Resolver) -> WantedColumns {
     const KEY: &str = "tables.annotations";
     const ALL: &str = "*";
     let names = keys.texts(KEY).map(|(names, _)| names);
     let names = names.unwrap_or_else(|| vec![ALL.to_owned()]);
     keys.record(KEY, json!(names));
     if names.iter().any(|name| name == ALL) {
-        Wanted::All
+        WantedColumns::All
     } else {
-        Wanted::Named(names)
+        WantedColumns::Named(names)
     }
 }
 

@@ -84,7 +84,7 @@ impl OutputFolder {
         }
         let earlier = ids_of(&results);
         let is_replaced =
-            |file: &&PathBuf| FileId::of(file).is_some_and(|id| earlier.contains(&id));
+            |file: &&PathBuf| FileId::from_path(file).is_some_and(|id| earlier.contains(&id));
         if let Some(file) = reads.iter().find(is_replaced) {
             return Err(replaces_input(file));
         }
@@ -215,7 +215,10 @@ fn has_lasting_inputs(config: &Json) -> bool {
 }
 
 fn ids_of(files: &[PathBuf]) -> HashSet<FileId> {
-    files.iter().filter_map(|file| FileId::of(file)).collect()
+    files
+        .iter()
+        .filter_map(|file| FileId::from_path(file))
+        .collect()
 }
 
 /// The error where the results would replace an input of the run.

@@ -24,13 +24,13 @@ fn samples() -> Vec<(String, Vec<u8>)> {
 
 pub(super) fn tar_of(files: &[(String, Vec<u8>)]) -> Vec<u8> {
     let add = |maker: TarMaker, (name, bytes): &(String, Vec<u8>)| maker.file(name, bytes);
-    files.iter().fold(TarMaker::default(), add).end()
+    files.iter().fold(TarMaker::default(), add).finish()
 }
 
 fn zip_of(files: &[(String, Vec<u8>)]) -> Vec<u8> {
     let maker = ZipMaker::new(CompressionMethod::STORE);
     let add = |maker: ZipMaker, (name, bytes): &(String, Vec<u8>)| maker.file(name, bytes);
-    files.iter().fold(maker, add).end()
+    files.iter().fold(maker, add).finish()
 }
 
 /// The residues of a run, as lines of CSV without the first column, which is the source.

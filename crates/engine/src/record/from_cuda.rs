@@ -55,7 +55,7 @@ impl Kernel {
         let refused = |error: SignatureError| {
             Error::new(ErrorKind::Kernel, error.message).within(format!("line {}", error.line))
         };
-        let declarations = Declarations::of(text);
+        let declarations = Declarations::parse(text);
         let kernels = declarations.kernels().map_err(refused)?;
         let Some(signature) = kernels.iter().find(|kernel| kernel.name == name) else {
             let names: Vec<&str> = kernels.iter().map(|kernel| kernel.name.as_str()).collect();

@@ -33,7 +33,7 @@ fn session() -> Session {
 
 /// Small batches, odd sizes.
 fn points(work: Work) -> Vec<Point> {
-    let mut space = Space::of(work, true);
+    let mut space = Space::for_work(work, true);
     space.base.batch = 1_000;
     space.base.kernels = 5;
     space.batches = vec![1, 257, 5_000];
@@ -42,7 +42,7 @@ fn points(work: Work) -> Vec<Point> {
 }
 
 fn measure(session: &mut Session, points: &[Point]) -> Vec<Record> {
-    let benchmark = |point: &Point| Arc::new(Synthetic::of(point).unwrap());
+    let benchmark = |point: &Point| Arc::new(Synthetic::for_point(point).unwrap());
     session.measure(points, benchmark, |_, _, _| true)
 }
 

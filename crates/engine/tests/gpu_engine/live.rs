@@ -1,6 +1,6 @@
 //! Uniforms and buckets that change under a stream of items.
 
-use super::mix::{Fate, Item, Mix, Uniforms, items};
+use super::mix::{Item, ItemFate, Mix, Uniforms, items};
 use super::target::Target;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -92,17 +92,17 @@ pub(crate) fn a_batch_has_the_uniforms_of_its_items_in_a_pipeline(target: &Targe
         back += 1;
         let (_, Completion { item, result }) = done;
         match item.fate {
-            Fate::Fine => assert_eq!(result.unwrap(), item.output(uniforms[&item.id])),
+            ItemFate::Fine => assert_eq!(result.unwrap(), item.output(uniforms[&item.id])),
             _ => assert!(result.unwrap_err().to_string().contains("as told")),
         }
     };
     let count = 40 * target.rounds;
     for (n, mut item) in items(count, 150).into_iter().enumerate() {
         item.fate = match n % 31 {
-            5 => Fate::NoExtent,
-            6 => Fate::WriteFails,
-            7 => Fate::ReadFails,
-            _ => Fate::Fine,
+            5 => ItemFate::NoExtent,
+            6 => ItemFate::WriteFails,
+            7 => ItemFate::ReadFails,
+            _ => ItemFate::Fine,
         };
         let now = (FACTORS[n / 3 % 4], (n - n % 3) as u32);
         let set = pipeline.set_uniforms(|uniforms| {

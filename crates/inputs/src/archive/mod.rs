@@ -7,7 +7,7 @@ mod zip;
 
 use super::Skipped;
 use crate::packed::ENDING;
-use packed::{Packed, PackedMember};
+use packed::{PackedArchive, PackedMember};
 use serde_json::{Map, Value as Json};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ use zip::{Zip, ZipMember};
 pub struct ArchiveOptions {
     /// Members whose names match are read; `None` reads those with the ending of a structure file.
     pub members: Option<glob::Pattern>,
-    /// What members may hold.
+    /// The limits for the contents of members.
     pub limits: ReadLimits,
     /// The memory of the members that were read from archives and not parsed yet.
     pub budget: Arc<ReadBudget>,
@@ -62,7 +62,7 @@ impl ArchiveOptions {
 /// Parses a pattern for members' names.
 ///
 /// # Errors
-/// It is no glob.
+/// Fails if the text is no glob.
 pub fn member_pattern(text: &str) -> Result<glob::Pattern> {
     glob::Pattern::new(text).map_err(|error| {
         let error = Error::config(format!("\"{text}\" is not a glob: {error}"));
@@ -112,20 +112,21 @@ pub fn is_packed_name(path: &Path) -> bool {
 pub(super) enum Archive {
     Tar(Tar),
     Zip(Zip),
-    Packed(Box<Packed>),
+    Packed(Box<PackedArchive>),
 }
 
 /// A member of an archive that is to be read.
 pub(super) struct Member {
-    /// The path of the archive and of the member in it; that of the original input in a packed set.
+    /// The path of the archive followed by that of the member; in a packed set, the path of the
+    /// original input.
     pub(super) path: PathBuf,
-    /// Its size as the archive states it; its rows in a packed set.
+    /// The member's size as the archive states it; in a packed set, the size of its rows.
     pub(super) bytes: u64,
-    pub(super) place: Result<Place>,
+    pub(super) place: Result<MemberPlace>,
 }
 
 /// Where a member's bytes are.
-pub(super) enum Place {
+pub(super) enum MemberPlace {
     /// The next bytes of the tar stream.
     Next,
     Zip(ZipMember),
@@ -193,12 +194,12 @@ impl Archive {
     /// Opens the archive at `path`.
     ///
     /// # Errors
-    /// It cannot be opened, or is no archive of this kind.
+    /// Fails if the file cannot be opened, or is no archive of this kind.
     pub(super) fn open(path: &Path, kind: ArchiveKind, options: &ArchiveOptions) -> Result<Self> {
         Ok(match kind {
             ArchiveKind::Tar => Archive::Tar(Tar::open(path, options)?),
             ArchiveKind::Zip => Archive::Zip(Zip::open(path, options)?),
-            ArchiveKind::Packed => Archive::Packed(Box::new(Packed::open(path, options)?)),
+            ArchiveKind::Packed => Archive::Packed(Box::new(PackedArchive::open(path, options)?)),
         })
     }
 
@@ -227,14 +228,16 @@ impl Archive {
     ///
     /// # Errors
     /// The member cannot be read; the next ones may be.
-    pub(super) fn content(&mut self, place: Result<Place>) -> Result<Content> {
+    pub(super) fn content(&mut self, place: Result<MemberPlace>) -> Result<Content> {
         match (place?, self) {
-            (Place::Zip(member), _) => Ok(Content::Zip(member)),
-            (Place::Next, Archive::Tar(tar)) => tar.content(),
-            (Place::Packed(rows), Archive::Packed(packed)) => {
+            (MemberPlace::Zip(member), _) => Ok(Content::Zip(member)),
+            (MemberPlace::Next, Archive::Tar(tar)) => tar.content(),
+            (MemberPlace::Packed(rows), Archive::Packed(packed)) => {
                 packed.content(rows).map(Content::Packed)
             }
-            (Place::Next | Place::Packed(_), _) => unreachable!("a place is in its own archive"),
+            (MemberPlace::Next | MemberPlace::Packed(_), _) => {
+                unreachable!("a place is in its own archive")
+            }
         }
     }
 }

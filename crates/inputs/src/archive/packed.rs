@@ -1,8 +1,8 @@
 //! Packed sets, whose files are read as archives: a member is an input that was packed.
 
-use super::{ArchiveOptions, Member, Place};
+use super::{ArchiveOptions, Member, MemberPlace};
 use crate::folder::Skipped;
-use crate::packed::{Batch, Names, PackedFile, UnreadBatch};
+use crate::packed::{BatchInputs, PackedBatch, PackedFile, UnreadBatch};
 use parking_lot::Mutex;
 use std::ops::Range;
 use std::path::Path;
@@ -12,11 +12,11 @@ use tapeloop_files::path_of;
 use tapeloop_structure::Structure;
 
 /// A packed file whose members are being listed.
-pub(crate) struct Packed {
+pub(crate) struct PackedArchive {
     file: PackedFile,
     options: ArchiveOptions,
     /// The names of the record batch `batch`, of which the rows before `row` were listed.
-    names: Option<Names>,
+    names: Option<BatchInputs>,
     batch: usize,
     row: usize,
     /// The record batch `batch`, or why it cannot be read, if one of its members is to be read: with
@@ -35,7 +35,7 @@ pub struct PackedMember {
 /// memory, though, as the others may only wait for work that is under way.
 struct SharedBatch {
     unread: Mutex<Option<UnreadBatch>>,
-    read: OnceLock<Result<Batch>>,
+    read: OnceLock<Result<PackedBatch>>,
 }
 
 impl SharedBatch {
@@ -46,7 +46,7 @@ impl SharedBatch {
         }
     }
 
-    fn get(&self) -> Result<&Batch> {
+    fn get(&self) -> Result<&PackedBatch> {
         let read = || {
             let unread = self.unread.lock().take();
             unread.expect("it is read once").read()
@@ -55,15 +55,15 @@ impl SharedBatch {
     }
 }
 
-impl Packed {
+impl PackedArchive {
     /// Opens the packed file at `path`.
     ///
     /// # Errors
-    /// It cannot be read, or its structures were read with other settings.
+    /// Fails if the file cannot be read, or its structures were read with other settings.
     pub(super) fn open(path: &Path, options: &ArchiveOptions) -> Result<Self> {
         let file = PackedFile::open(path)?;
         file.settings().check_run(&options.reader)?;
-        Ok(Packed {
+        Ok(PackedArchive {
             file,
             options: options.clone(),
             names: None,
@@ -98,7 +98,7 @@ impl Packed {
             if self.options.members.is_none() || self.options.wants(archive, &path, skipped) {
                 return Ok(Some(Member {
                     bytes: rows.len() as u64,
-                    place: Ok(Place::Packed(rows)),
+                    place: Ok(MemberPlace::Packed(rows)),
                     path,
                 }));
             }

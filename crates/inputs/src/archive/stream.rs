@@ -20,12 +20,12 @@ pub(super) const BLOCK_BYTES: u64 = 512;
 const ZIP_START: &[u8] = b"PK\x03\x04";
 
 /// A stream of plain bytes.
-pub(super) enum Stream {
+pub(super) enum ByteStream {
     File(BufReader<File>),
     Other(Box<dyn Read + Send>),
 }
 
-impl Stream {
+impl ByteStream {
     /// The bytes of a file, unpacked if it is compressed.
     ///
     /// # Errors
@@ -38,8 +38,8 @@ impl Stream {
             return Err(io::Error::other(error.fix("rename it to .zip")));
         }
         Ok(match Compression::of_bytes(start) {
-            None => Stream::File(file),
-            Some(compression) => Stream::Other(unpacked(file, compression, limits)?),
+            None => ByteStream::File(file),
+            Some(compression) => ByteStream::Other(unpacked(file, compression, limits)?),
         })
     }
 
@@ -49,7 +49,7 @@ impl Stream {
     /// The stream cannot be read, or ends before.
     pub(super) fn skip(&mut self, bytes: u64) -> io::Result<()> {
         let cut_short = || io::Error::from(ErrorKind::UnexpectedEof);
-        if let Stream::File(file) = self {
+        if let ByteStream::File(file) = self {
             let offset = i64::try_from(bytes).map_err(|_| cut_short())?;
             file.seek_relative(offset)?;
             // Seeking beyond the end is no error.
@@ -65,18 +65,18 @@ impl Stream {
     }
 }
 
-impl Read for Stream {
+impl Read for ByteStream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
-            Stream::File(file) => file.read(buffer),
-            Stream::Other(stream) => stream.read(buffer),
+            ByteStream::File(file) => file.read(buffer),
+            ByteStream::Other(stream) => stream.read(buffer),
         }
     }
 }
 
-/// What a pipe holds.
+/// The stream of a pipe, and its first bytes.
 pub(crate) struct Piped {
-    pub(super) stream: Stream,
+    pub(super) stream: ByteStream,
     /// The first bytes of the stream, at most [`BLOCK_BYTES`], which show what it is.
     start: Vec<u8>,
 }
@@ -85,7 +85,7 @@ impl Piped {
     /// Reads the start of `input`, which may be compressed.
     ///
     /// # Errors
-    /// It cannot be read, is damaged, or is a ZIP archive.
+    /// Fails if the input cannot be read, is damaged, or is a ZIP archive.
     pub(crate) fn new(input: impl Read + Send + 'static, limits: &ReadLimits) -> Result<Self> {
         let (mut start, input) = peek(input).map_err(pipe_error)?;
         let mut stream: Box<dyn Read + Send> = Box::new(input);
@@ -103,7 +103,7 @@ impl Piped {
         }
         let stream = BufReader::with_capacity(BUFFER_BYTES, stream);
         Ok(Piped {
-            stream: Stream::Other(Box::new(stream)),
+            stream: ByteStream::Other(Box::new(stream)),
             start,
         })
     }
@@ -139,24 +139,24 @@ fn peek<R: Read>(mut input: R) -> io::Result<(Vec<u8>, impl Read + use<R>)> {
     Ok((start.clone(), Cursor::new(start).chain(input)))
 }
 
-/// What `packed` unpacks to. Reading more than [`ReadLimits::unpack_ratio_max`] allows is an error.
+/// A stream that unpacks `packed`. Reading more than [`ReadLimits::unpack_ratio_max`] allows is an error.
 fn unpacked(
     packed: impl BufRead + Send + 'static,
     compression: Compression,
     limits: &ReadLimits,
 ) -> io::Result<Box<dyn Read + Send>> {
     let count = Arc::new(AtomicU64::new(0));
-    let packed = Counted {
+    let packed = CountingReader {
         inner: packed,
         count: Arc::clone(&count),
     };
-    let unpacked = Unpacked {
+    let unpacked = UnpackingReader {
         decoder: compression.reader(packed)?,
         packed: count,
         unpacked: 0,
         limits: *limits,
     };
-    Ok(Box::new(Chunks(BufReader::with_capacity(
+    Ok(Box::new(ChunkedReader(BufReader::with_capacity(
         BUFFER_BYTES,
         unpacked,
     ))))
@@ -164,9 +164,9 @@ fn unpacked(
 
 /// A stream that is read in chunks of one size, whatever its reader asks for, so that an error comes
 /// at the same place whether bytes are used or skipped. A `BufReader` alone passes long reads on.
-struct Chunks<R>(BufReader<R>);
+struct ChunkedReader<R>(BufReader<R>);
 
-impl<R: Read> Read for Chunks<R> {
+impl<R: Read> Read for ChunkedReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.0.fill_buf()?.read(buffer)?;
         self.0.consume(read);
@@ -175,12 +175,12 @@ impl<R: Read> Read for Chunks<R> {
 }
 
 /// A stream that counts the bytes that were taken from it.
-struct Counted<R> {
+struct CountingReader<R> {
     inner: R,
     count: Arc<AtomicU64>,
 }
 
-impl<R: Read> Read for Counted<R> {
+impl<R: Read> Read for CountingReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.inner.read(buffer)?;
         self.count.fetch_add(read as u64, Relaxed);
@@ -188,7 +188,7 @@ impl<R: Read> Read for Counted<R> {
     }
 }
 
-impl<R: BufRead> BufRead for Counted<R> {
+impl<R: BufRead> BufRead for CountingReader<R> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         self.inner.fill_buf()
     }
@@ -199,14 +199,14 @@ impl<R: BufRead> BufRead for Counted<R> {
     }
 }
 
-struct Unpacked {
+struct UnpackingReader {
     decoder: Box<dyn Read + Send>,
     packed: Arc<AtomicU64>,
     unpacked: u64,
     limits: ReadLimits,
 }
 
-impl Read for Unpacked {
+impl Read for UnpackingReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.decoder.read(buffer)?;
         self.unpacked += read as u64;
@@ -283,7 +283,7 @@ mod tests {
         file.rewind().unwrap();
         let limits = ReadLimits::default();
         let piped = Piped::new(Cursor::new([7; 1000]), &limits).unwrap().stream;
-        for mut stream in [Stream::of_file(file, &limits).unwrap(), piped] {
+        for mut stream in [ByteStream::of_file(file, &limits).unwrap(), piped] {
             stream.skip(999).unwrap();
             let mut rest = Vec::new();
             stream.read_to_end(&mut rest).unwrap();

@@ -1,7 +1,7 @@
 //! tar archives, read as a stream.
 
-use super::stream::{BLOCK_BYTES, Piped, Stream, read_error};
-use super::{ArchiveOptions, Content, Member, Place, check_name, empty, member_path};
+use super::stream::{BLOCK_BYTES, ByteStream, Piped, read_error};
+use super::{ArchiveOptions, Content, Member, MemberPlace, check_name, empty, member_path};
 use crate::folder::Skipped;
 use std::fs::File;
 use std::io::Read;
@@ -24,7 +24,7 @@ const GNU_LABEL: EntryType = EntryType::Other(b'V');
 /// A tar archive that is being read.
 pub(crate) struct Tar {
     path: PathBuf,
-    stream: Stream,
+    stream: ByteStream,
     parser: Parser,
     /// The next bytes of the stream: headers that were not parsed yet.
     ahead: Vec<u8>,
@@ -39,11 +39,11 @@ pub(crate) struct Tar {
     options: ArchiveOptions,
 }
 
-/// What a header says.
-enum Step {
-    /// More bytes are needed.
+/// What the next bytes of the stream are.
+enum HeaderStep {
+    /// The start of a header, of which this many bytes are needed.
     More(usize),
-    /// Nothing of interest.
+    /// A header that is no member to be read.
     Skip,
     Member(Member),
     End,
@@ -53,13 +53,13 @@ impl Tar {
     /// Opens the archive at `path`.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// Fails if the file cannot be read.
     pub(super) fn open(path: &Path, options: &ArchiveOptions) -> Result<Self> {
-        let stream = Stream::of_file(File::open(path)?, &options.limits).map_err(damaged)?;
+        let stream = ByteStream::of_file(File::open(path)?, &options.limits).map_err(damaged)?;
         Ok(Self::new(path, stream, options))
     }
 
-    fn new(path: &Path, stream: Stream, options: &ArchiveOptions) -> Self {
+    fn new(path: &Path, stream: ByteStream, options: &ArchiveOptions) -> Self {
         Tar {
             path: path.to_owned(),
             stream,
@@ -102,9 +102,9 @@ impl Tar {
             self.end_member()?;
             let step = self.step(skipped)?;
             match step {
-                Step::Skip => {}
-                Step::Member(member) => return Ok(Some(member)),
-                Step::End if self.is_at_end()? => {
+                HeaderStep::Skip => {}
+                HeaderStep::Member(member) => return Ok(Some(member)),
+                HeaderStep::End if self.is_at_end()? => {
                     return if self.has_files {
                         Ok(None)
                     } else {
@@ -112,8 +112,8 @@ impl Tar {
                     };
                 }
                 // Another archive follows, as in the output of cat(1).
-                Step::End => self.parser = parser(),
-                Step::More(bytes) => {
+                HeaderStep::End => self.parser = parser(),
+                HeaderStep::More(bytes) => {
                     let missing = bytes.saturating_sub(self.ahead.len()).max(1);
                     let read = self.read_ahead(missing)?;
                     if read < missing {
@@ -162,17 +162,17 @@ impl Tar {
     }
 
     /// Parses the headers of the next member.
-    fn step(&mut self, skipped: &mut Skipped) -> Result<Step> {
+    fn step(&mut self, skipped: &mut Skipped) -> Result<HeaderStep> {
         let event = self.parser.parse(&self.ahead).map_err(|error| {
             let message = format!("the archive is damaged: {}", excerpt(error.to_string()));
             Error::input(message).fix("fetch or make it again; the members before are read")
         })?;
         let (consumed, entry, is_sparse) = match event {
-            ParseEvent::NeedData { min_bytes } => return Ok(Step::More(min_bytes)),
-            ParseEvent::End { .. } => return Ok(Step::End),
+            ParseEvent::NeedData { min_bytes } => return Ok(HeaderStep::More(min_bytes)),
+            ParseEvent::End { .. } => return Ok(HeaderStep::End),
             ParseEvent::GlobalExtensions { consumed, .. } => {
                 self.ahead.drain(..consumed);
-                return Ok(Step::Skip);
+                return Ok(HeaderStep::Skip);
             }
             ParseEvent::Entry { consumed, entry } => (consumed, entry, false),
             ParseEvent::SparseEntry {
@@ -188,7 +188,7 @@ impl Tar {
         } else {
             check_entry(&entry)
                 .and_then(|()| self.options.limits.check_text(size))
-                .map(|()| Place::Next)
+                .map(|()| MemberPlace::Next)
         };
         // Only what the parser asked for was read ahead, which is the headers.
         let is_more = consumed < self.ahead.len();
@@ -201,13 +201,13 @@ impl Tar {
         self.member = size;
         self.padding = size.wrapping_neg() % BLOCK_BYTES;
         Ok(if is_wanted {
-            Step::Member(Member {
+            HeaderStep::Member(Member {
                 path,
                 bytes: size,
                 place,
             })
         } else {
-            Step::Skip
+            HeaderStep::Skip
         })
     }
 

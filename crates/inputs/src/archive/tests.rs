@@ -18,7 +18,7 @@ const ATOM: &[u8] =
 fn zip(files: &[(&str, &[u8])]) -> Vec<u8> {
     let maker = ZipMaker::new(CompressionMethod::DEFLATE);
     let add = |maker: ZipMaker, (name, bytes): &(&str, &[u8])| maker.file(name, bytes);
-    files.iter().fold(maker, add).end()
+    files.iter().fold(maker, add).finish()
 }
 
 fn gzipped(bytes: &[u8]) -> Vec<u8> {
@@ -27,13 +27,13 @@ fn gzipped(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-struct Found {
+struct ReadSources {
     /// The names in the archive, and whether the source has a problem.
     sources: Vec<(String, Option<String>)>,
     skipped: Skipped,
 }
 
-fn read_with(name: &str, bytes: &[u8], members: Option<&str>, shard: &str) -> Found {
+fn read_with(name: &str, bytes: &[u8], members: Option<&str>, shard: &str) -> ReadSources {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);
     std::fs::write(&path, bytes).unwrap();
@@ -62,7 +62,7 @@ fn read_with(name: &str, bytes: &[u8], members: Option<&str>, shard: &str) -> Fo
     let found = std::iter::from_fn(|| sources.next())
         .map(&mut read)
         .collect();
-    Found {
+    ReadSources {
         sources: found,
         skipped: sources.skipped().clone(),
     }
@@ -111,7 +111,7 @@ fn every_kind_of_archive_has_the_same_members() {
         .file("./set/readme.txt", b"not a structure")
         .file("./set/._2.pdb.gz", b"of macOS")
         .file(&long, ATOM)
-        .end();
+        .finish();
     let zipped = zip(&[
         ("set/1.pdb", ATOM),
         ("set/2.pdb.gz", &packed),
@@ -144,7 +144,7 @@ fn a_pattern_with_a_folder_is_for_the_whole_name() {
     let tar = TarMaker::default()
         .file("a/1.pdb", ATOM)
         .file("b/1.pdb", ATOM);
-    let found = read_with("x.tar", &tar.end(), Some("b/*"), "1/1");
+    let found = read_with("x.tar", &tar.finish(), Some("b/*"), "1/1");
     assert_eq!(found.sources, good(&["b/1.pdb"]));
 }
 
@@ -159,7 +159,7 @@ fn members_that_are_no_files_are_rejected_and_the_others_read() {
         .entry("device.pdb", EntryType::Block, b"")
         .file("large.pdb", &vec![b' '; 9 << 20])
         .file("good.pdb", ATOM)
-        .end();
+        .finish();
     let found = read("x.tar", &tar);
     let said: Vec<&str> = found
         .iter()
@@ -202,13 +202,13 @@ fn folders_are_skipped_however_they_are_marked() {
         .entry("plain.pdb/", 0o040_755, b"")
         .entry("marked.pdb", 0o040_755, b"")
         .file("dumped.pdb/1.pdb", ATOM);
-    for (name, bytes) in [("x.tar", tar.end()), ("x.zip", zip.end())] {
+    for (name, bytes) in [("x.tar", tar.finish()), ("x.zip", zip.finish())] {
         let found = read_with(name, &bytes, None, "1/1");
         assert_eq!(found.sources, good(&["dumped.pdb/1.pdb"]), "{name}");
         assert_eq!(found.skipped.others, 0, "{name}");
     }
     let folders = TarMaker::default().entry("a/", EntryType::Other(b'D'), names);
-    assert!(last_problem(&read("x.tar", &folders.end())).contains("no file"));
+    assert!(last_problem(&read("x.tar", &folders.finish())).contains("no file"));
 }
 
 #[test]
@@ -222,7 +222,7 @@ fn a_zip_archive_with_the_name_of_a_tar_archive_is_called_one() {
 
 #[test]
 fn a_tar_archive_with_the_name_of_a_zip_archive_is_called_one() {
-    let tar = TarMaker::default().file("1.pdb", ATOM).end();
+    let tar = TarMaker::default().file("1.pdb", ATOM).finish();
     for (bytes, what) in [(gzipped(&tar), "compressed data"), (tar, "a tar archive")] {
         let found = read("x.zip", &bytes);
         let said = last_problem(&found);
@@ -236,7 +236,7 @@ fn what_is_cut_short_or_damaged_ends_the_archive_with_an_error() {
     let tar = TarMaker::default()
         .file("1.pdb", ATOM)
         .file("2.pdb", ATOM)
-        .end();
+        .finish();
     for (bytes, said) in [
         (tar.len() - 1024, "empty blocks"),
         (tar.len() - 1024 - 400, "cut short"),
@@ -258,8 +258,8 @@ fn what_is_cut_short_or_damaged_ends_the_archive_with_an_error() {
     let found = read("x.tar.gz", &packed[..packed.len() - 5]);
     assert!(last_problem(&found).contains("cut short"), "{found:?}");
     let mut wrong_sum = packed;
-    let at = wrong_sum.len() - 6;
-    wrong_sum[at] ^= 1;
+    let checksum = wrong_sum.len() - 6;
+    wrong_sum[checksum] ^= 1;
     assert!(last_problem(&read("x.tar.gz", &wrong_sum)).contains("damaged"));
     assert!(last_problem(&read("x.tar", b"no archive at all")).contains("cut short"));
     assert!(last_problem(&read("x.zip", b"no archive at all")).contains("damaged"));
@@ -267,8 +267,8 @@ fn what_is_cut_short_or_damaged_ends_the_archive_with_an_error() {
 
 #[test]
 fn archives_behind_each_other_are_read_as_one() {
-    let one = TarMaker::default().file("1.pdb", ATOM).end();
-    let two = TarMaker::default().file("2.pdb", ATOM).end();
+    let one = TarMaker::default().file("1.pdb", ATOM).finish();
+    let two = TarMaker::default().file("2.pdb", ATOM).finish();
     let padded = [&one[..], &[0; 5 * 512], &two].concat();
     assert_eq!(read("x.tar", &padded), good(&["1.pdb", "2.pdb"]));
     let zeros_behind_gzip = [&gzipped(&one)[..], &[0; 2000]].concat();
@@ -284,7 +284,7 @@ fn an_archive_that_unpacks_too_far_is_ended() {
     for number in 0..20 {
         tar = tar.file(&format!("{number}.txt"), &zeros);
     }
-    let bomb = zstd::encode_all(&tar.file("2.pdb", ATOM).end()[..], 3).unwrap();
+    let bomb = zstd::encode_all(&tar.file("2.pdb", ATOM).finish()[..], 3).unwrap();
     let found = read("x.tar.zst", &bomb);
     assert!(
         last_problem(&found).contains("limits.unpack_ratio_max is 32"),
@@ -302,8 +302,14 @@ fn an_archive_that_unpacks_too_far_is_ended() {
 fn members_of_a_zip_archive_that_share_bytes_end_it() {
     let one = zip(&[("1.pdb", &ATOM.repeat(40))]);
     // The directory names the same member several times.
-    let start = one.windows(4).position(|at| at == b"PK\x01\x02").unwrap();
-    let end = one.windows(4).position(|at| at == b"PK\x05\x06").unwrap();
+    let start = one
+        .windows(4)
+        .position(|signature| signature == b"PK\x01\x02")
+        .unwrap();
+    let end = one
+        .windows(4)
+        .position(|signature| signature == b"PK\x05\x06")
+        .unwrap();
     let count = 50_u16;
     let mut bomb = one[..start].to_vec();
     bomb.extend(one[start..end].repeat(count.into()));
@@ -340,12 +346,12 @@ fn wrong_patterns_are_refused() {
 
 #[test]
 fn the_number_of_inputs_does_not_depend_on_which_are_read() {
-    let noise: Vec<u8> = (0..3000_u32).map(|at| (at * at * 7) as u8).collect();
+    let noise: Vec<u8> = (0..3000_u32).map(|i| (i * i * 7) as u8).collect();
     let tar = TarMaker::default()
         .file("1.pdb", ATOM)
         .file("2.pdb", &noise)
         .file("3.pdb", ATOM)
-        .end();
+        .finish();
     let packed = gzipped(&tar);
     let cuts = (0..tar.len())
         .step_by(100)
@@ -393,13 +399,16 @@ fn sizes_that_no_file_has_and_archives_without_files_are_refused() {
     }
     let folders = TarMaker::default()
         .entry("a/", EntryType::Directory, b"")
-        .end();
+        .finish();
     for bytes in [folders, vec![0; 200 << 10]] {
         assert!(last_problem(&read("x.tar", &bytes)).contains("no file"));
     }
     assert!(last_problem(&read("x.zip", &zip(&[]))).contains("no file"));
     let mut fewer = zip(&[("1.pdb", ATOM)]);
-    let end = fewer.windows(4).position(|at| at == b"PK\x05\x06").unwrap();
+    let end = fewer
+        .windows(4)
+        .position(|signature| signature == b"PK\x05\x06")
+        .unwrap();
     fewer[end + 8] = 9;
     fewer[end + 10] = 9;
     assert!(last_problem(&read("x.zip", &fewer)).contains("should have 9"));

@@ -1,7 +1,7 @@
 //! ZIP archives: a thread lists the members, and each is read where it is parsed.
 
 use super::stream::is_tar;
-use super::{ArchiveOptions, Member, Place, check_name, empty, member_path};
+use super::{ArchiveOptions, Member, MemberPlace, check_name, empty, member_path};
 use crate::folder::Skipped;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use flate2::bufread::DeflateDecoder;
@@ -25,18 +25,18 @@ const LISTED_AHEAD: usize = 256;
 const UNIX_TYPE: u32 = 0o170_000;
 const UNIX_FOLDER: u32 = 0o040_000;
 
-type Open = ZipArchive<FileReader>;
+type OpenZip = ZipArchive<FileReader>;
 
 /// A ZIP archive whose members are being listed.
 pub(crate) struct Zip {
     path: PathBuf,
-    listed: Receiver<Result<Listed>>,
+    listed: Receiver<Result<ListedMember>>,
     options: ArchiveOptions,
     has_ended: bool,
 }
 
 /// An entry of the directory of an archive.
-struct Listed {
+struct ListedMember {
     name: Vec<u8>,
     bytes: u64,
     is_folder: bool,
@@ -45,7 +45,7 @@ struct Listed {
 
 /// A member that can be read.
 pub struct ZipMember {
-    archive: Arc<Open>,
+    archive: Arc<OpenZip>,
     place: ZipArchiveEntryWayfinder,
     method: CompressionMethod,
 }
@@ -54,7 +54,7 @@ impl Zip {
     /// Opens the archive at `path`.
     ///
     /// # Errors
-    /// It cannot be opened, or is no ZIP archive.
+    /// Fails if the file cannot be opened, or is no ZIP archive.
     pub(super) fn open(path: &Path, options: &ArchiveOptions) -> Result<Self> {
         let mut file = File::open(path)?;
         let bytes = file.metadata()?.len();
@@ -90,7 +90,7 @@ impl Zip {
                 break;
             };
             self.has_ended = listed.is_err();
-            let Listed {
+            let ListedMember {
                 name,
                 bytes,
                 is_folder,
@@ -98,7 +98,7 @@ impl Zip {
             } = listed?;
             let path = member_path(&self.path, &name);
             if !is_folder && self.options.wants(&self.path, &path, skipped) {
-                let place = check_name(&name).and(member).map(Place::Zip);
+                let place = check_name(&name).and(member).map(MemberPlace::Zip);
                 return Ok(Some(Member { path, bytes, place }));
             }
         }
@@ -118,7 +118,7 @@ fn refuse_tar(start: &[u8]) -> Result<()> {
 }
 
 /// Lists the members of an archive of `bytes` bytes.
-fn list(archive: &Arc<Open>, bytes: u64, buffer: &mut [u8], to: &Sender<Result<Listed>>) {
+fn list(archive: &Arc<OpenZip>, bytes: u64, buffer: &mut [u8], to: &Sender<Result<ListedMember>>) {
     let mut entries = archive.entries(buffer);
     let (mut claimed, mut count) = (0_u64, 0_u64);
     loop {
@@ -139,7 +139,7 @@ fn list(archive: &Arc<Open>, bytes: u64, buffer: &mut [u8], to: &Sender<Result<L
                 return;
             }
             Err(error) => {
-                // Nobody takes it if the run has ended.
+                // The receiver is gone if the run has ended.
                 let _ = to.send(Err(damaged(error)));
                 return;
             }
@@ -152,7 +152,7 @@ fn list(archive: &Arc<Open>, bytes: u64, buffer: &mut [u8], to: &Sender<Result<L
             let _ = to.send(Err(error.fix("make it again; the members before are read")));
             return;
         }
-        let listed = Listed {
+        let listed = ListedMember {
             name: entry.file_path().as_bytes().to_vec(),
             bytes: entry.uncompressed_size_hint(),
             is_folder: entry.is_dir() || entry.mode().value() & UNIX_TYPE == UNIX_FOLDER,
@@ -164,7 +164,7 @@ fn list(archive: &Arc<Open>, bytes: u64, buffer: &mut [u8], to: &Sender<Result<L
     }
 }
 
-fn member(archive: &Arc<Open>, entry: &ZipFileHeaderRecord<'_>) -> Result<ZipMember> {
+fn member(archive: &Arc<OpenZip>, entry: &ZipFileHeaderRecord<'_>) -> Result<ZipMember> {
     let (method, mode) = (entry.compression_method(), entry.mode());
     if entry.flags().is_encrypted() {
         return Err(
@@ -195,7 +195,7 @@ impl ZipMember {
     /// Reads the structures in the member at `path`.
     ///
     /// # Errors
-    /// It is damaged, and those of [`Reader`].
+    /// Fails if the member is damaged, and with the errors of [`Reader`].
     pub(super) fn read(&self, path: &Path, reader: &mut Reader) -> Result<Vec<Structure>> {
         let entry = self.archive.get_entry(self.place).map_err(damaged)?;
         let packed = self.place.compressed_size_hint();

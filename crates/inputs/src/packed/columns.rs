@@ -1,7 +1,7 @@
 //! Turns the rows of a record batch into structures. The file may be damaged or hostile: every
 //! length, index and name is checked, and what is wrong rejects its input.
 
-use super::residue_columns::Residues;
+use super::residue_columns::ResidueColumns;
 use super::rows::{
     ASSEMBLIES, ATOMS_MISSING, B_FACTOR_KINDS, ERROR_KINDS, LINE_BROKEN_OFF, NO_END,
 };
@@ -29,7 +29,7 @@ const FINDING_BYTES_MAX: usize = 4096;
 
 /// The columns of a record batch.
 #[derive(Debug)]
-pub(super) struct Columns {
+pub(super) struct PackedColumns {
     model: Int32Array,
     entry_id: StringArray,
     /// `None` if the file lacks the column, as do those of earlier programs.
@@ -42,21 +42,21 @@ pub(super) struct Columns {
     rounded_atoms: UInt32Array,
     truncation: StructArray,
     /// `None` if the file lacks the column, as do those of earlier programs.
-    findings: Option<(Lists, StructArray)>,
+    findings: Option<(ListOffsets, StructArray)>,
     error: StructArray,
-    chains: (Lists, StructArray),
-    uniprot: (Lists, StringArray),
-    residues: Residues,
-    loose: (Lists, [UInt32Array; 2]),
-    channels: Channels,
-    atoms: Atoms,
+    chains: (ListOffsets, StructArray),
+    uniprot: (ListOffsets, StringArray),
+    residues: ResidueColumns,
+    loose: (ListOffsets, [UInt32Array; 2]),
+    channels: ChannelColumns,
+    atoms: PackedAtomColumns,
 }
 
 /// The lists of a column: ranges of the items of all lists.
 #[derive(Debug)]
-pub(super) struct Lists(OffsetBuffer<i32>);
+pub(super) struct ListOffsets(OffsetBuffer<i32>);
 
-impl Lists {
+impl ListOffsets {
     /// The items of a row.
     pub(super) fn range(&self, row: usize) -> Range<usize> {
         self.0[row] as usize..self.0[row + 1] as usize
@@ -64,15 +64,15 @@ impl Lists {
 }
 
 #[derive(Debug)]
-struct Channels {
-    lists: Lists,
+struct ChannelColumns {
+    lists: ListOffsets,
     name: StringArray,
-    values: (Lists, Float32Array),
+    values: (ListOffsets, Float32Array),
 }
 
 #[derive(Debug)]
-struct Atoms {
-    lists: Lists,
+struct PackedAtomColumns {
+    lists: ListOffsets,
     xyz: Int32Array,
     element: UInt8Array,
     class: UInt8Array,
@@ -120,20 +120,20 @@ pub(super) fn given<A: Array>(name: &str, array: A) -> Result<A> {
 }
 
 /// The lists of a column, and the items of all lists.
-fn lists(name: &str, array: &dyn Array) -> Result<(Lists, ArrayRef)> {
+fn lists(name: &str, array: &dyn Array) -> Result<(ListOffsets, ArrayRef)> {
     no_nulls(name, array)?;
     let array = array.as_list::<i32>();
     no_nulls(name, array.values())?;
     let offsets = array.offsets().clone();
-    Ok((Lists(offsets), Arc::clone(array.values())))
+    Ok((ListOffsets(offsets), Arc::clone(array.values())))
 }
 
-fn list_of_structs(batch: &StructArray, name: &str) -> Result<(Lists, StructArray)> {
+fn list_of_structs(batch: &StructArray, name: &str) -> Result<(ListOffsets, StructArray)> {
     let (lists, items) = lists(name, &child(batch, name))?;
     Ok((lists, items.as_struct().clone()))
 }
 
-impl Columns {
+impl PackedColumns {
     /// The columns of a record batch whose file has the schema of a packed file.
     ///
     /// # Errors
@@ -166,7 +166,7 @@ impl Columns {
         let later_strings = |name: &str| later(name).map(|array| array.as_string().clone());
         let number =
             |structs: &StructArray, name: &str| given(name, values::<UInt32Type>(structs, name));
-        Ok(Columns {
+        Ok(PackedColumns {
             model: given("model", values(&batch, "model"))?,
             entry_id: strings(&batch, "entry_id"),
             method: later_strings("method"),
@@ -182,17 +182,17 @@ impl Columns {
             error: child(&batch, "error").as_struct().clone(),
             chains: (chains, chain_names),
             uniprot: (uniprot, accessions.as_string().clone()),
-            residues: Residues::new(residues, &residue)?,
+            residues: ResidueColumns::new(residues, &residue)?,
             loose: (
                 loose,
                 [number(&span, "chain")?, number(&span, "atom_count")?],
             ),
-            channels: Channels {
+            channels: ChannelColumns {
                 lists: channels,
                 name: given("name", strings(&channel, "name"))?,
                 values: (channel_values, items.as_primitive::<Float32Type>().clone()),
             },
-            atoms: Atoms {
+            atoms: PackedAtomColumns {
                 lists: atoms,
                 xyz: given("xyz", xyz.as_primitive::<Int32Type>().clone())?,
                 element: given("element", values::<UInt8Type>(&atom, "element"))?,
@@ -228,7 +228,7 @@ impl Columns {
         })
     }
 
-    /// The structures in the rows of an input, which is none that was rejected.
+    /// The structures in the rows of an input that was not rejected.
     ///
     /// # Errors
     /// [`ErrorKind::Input`]: a structure is damaged. [`ErrorKind::Capacity`]: the input is over a
@@ -320,30 +320,35 @@ impl Columns {
         };
         if structure.assembly == Assembly::First {
             let (residues, atoms) = (self.residues.count(row), structure.xyz.len());
-            let of = |what: &'static str| move || format!("assembly 1 has too many {what}");
+            let too_many = |what: &'static str| move || format!("assembly 1 has too many {what}");
             let (atoms_max, residues_max) =
                 (limits.assembly_atoms_max, limits.assembly_residues_max);
-            check_limit("assembly_atoms_max", atoms_max, atoms as u64, of("atoms"))?;
+            check_limit(
+                "assembly_atoms_max",
+                atoms_max,
+                atoms as u64,
+                too_many("atoms"),
+            )?;
             check_limit(
                 "assembly_residues_max",
                 residues_max,
                 residues as u64,
-                of("residues"),
+                too_many("residues"),
             )?;
         }
-        let chain = |at: usize| self.chain(at, limits);
+        let chain = |index: usize| self.chain(index, limits);
         structure.chains = chains.map(chain).collect::<Result<Vec<_>>>()?;
         let (lists, accessions) = &self.uniprot;
         let count = lists.range(row).len() as u64;
         let too_many = || "the packed structure has too many accessions";
         check_limit("chains_max", limits.chains_max, count, too_many)?;
-        let accession = |at: usize| name("accession", accessions.value(at), limits);
+        let accession = |index: usize| name("accession", accessions.value(index), limits);
         let accessions = lists.range(row).map(accession);
         structure.uniprot = accessions.collect::<Result<Vec<_>>>()?;
         let (lists, [chain, atom_count]) = &self.loose;
-        let span = |at: usize| LooseSpan {
-            chain: chain.value(at),
-            atom_count: atom_count.value(at),
+        let span = |index: usize| LooseSpan {
+            chain: chain.value(index),
+            atom_count: atom_count.value(index),
         };
         structure.loose = lists.range(row).map(span).collect();
         let chains = structure.chains.len() as u32;
@@ -361,13 +366,13 @@ impl Columns {
         Ok(structure)
     }
 
-    fn chain(&self, at: usize, limits: &ReadLimits) -> Result<Chain> {
+    fn chain(&self, index: usize, limits: &ReadLimits) -> Result<Chain> {
         let names = &self.chains.1;
         let text = |column: &str| {
             let texts = child(names, column);
             let text = texts
-                .is_valid(at)
-                .then(|| texts.as_string::<i32>().value(at));
+                .is_valid(index)
+                .then(|| texts.as_string::<i32>().value(index));
             text.map(|text| name(column, text, limits)).transpose()
         };
         Ok(Chain {
@@ -379,19 +384,19 @@ impl Columns {
     }
 
     fn channels(&self, row: usize, residues: usize, limits: &ReadLimits) -> Result<Vec<Channel>> {
-        let Channels {
+        let ChannelColumns {
             lists,
             name: names,
             values: (value_lists, values),
         } = &self.channels;
-        let channel = |at: usize| {
-            limits.check_name("channel", names.value(at).as_bytes())?;
-            let range = value_lists.range(at);
+        let channel = |index: usize| {
+            limits.check_name("channel", names.value(index).as_bytes())?;
+            let range = value_lists.range(index);
             if range.len() != residues {
                 return Err(damaged("an annotation lacks the value of a residue"));
             }
             Ok(Channel {
-                name: names.value(at).to_owned(),
+                name: names.value(index).to_owned(),
                 values: values.values()[range].to_vec(),
             })
         };
@@ -403,7 +408,7 @@ impl Columns {
         }
     }
 
-    /// What was found in a structure. Checks of later programs are left out.
+    /// The findings of a structure. Checks that this program does not have are left out.
     fn findings(&self, row: usize) -> Result<Findings> {
         let mut findings = Findings::default();
         let Some((lists, found)) = &self.findings else {
@@ -411,15 +416,15 @@ impl Columns {
         };
         let (checks, first) = (strings(found, "check"), strings(found, "first"));
         let counts = values::<UInt32Type>(found, "count");
-        for at in lists.range(row).take(Check::ALL.len()) {
+        for index in lists.range(row).take(Check::ALL.len()) {
             let check = Check::ALL
                 .iter()
-                .find(|check| check.name() == checks.value(at));
-            if first.value(at).len() > FINDING_BYTES_MAX {
+                .find(|check| check.name() == checks.value(index));
+            if first.value(index).len() > FINDING_BYTES_MAX {
                 return Err(damaged("the place of a finding has too many characters"));
             }
             if let Some(&check) = check {
-                findings.add(check, counts.value(at), || first.value(at).to_owned());
+                findings.add(check, counts.value(index), || first.value(index).to_owned());
             }
         }
         Ok(findings)

@@ -4,7 +4,7 @@
 //! size of the file before memory is allocated, and Arrow's decoder validates offsets and texts.
 //! The file is read and not mapped: a mapped file that shrinks would end the process.
 
-use super::columns::Columns;
+use super::columns::PackedColumns;
 use super::schema::{self, CHECKSUMS_KEY, FOLLOWED_KEY};
 use super::settings::SetSettings;
 use arrow_array::cast::AsArray;
@@ -48,7 +48,7 @@ const TRAILER_BYTES: usize = 10;
 const PREFIX_BYTES: usize = 8;
 const CONTINUATION: [u8; 4] = [0xff; 4];
 
-/// What the offset of a column in its record batch is a multiple of; Arrow's decoder needs it.
+/// Alignment in bytes of a column in its record batch, which Arrow's decoder needs.
 const ALIGNMENT: i64 = 8;
 
 /// The buffers of the columns `source` and `input`, which come first in files of this program.
@@ -59,7 +59,7 @@ pub struct PackedFile {
     path: PathBuf,
     file: Arc<File>,
     bytes: u64,
-    layout: Arc<Layout>,
+    layout: Arc<FileLayout>,
     blocks: Vec<Block>,
     /// The CRC-32 of each block; none in a file of a program that writes none.
     checksums: Option<Vec<u32>>,
@@ -68,7 +68,7 @@ pub struct PackedFile {
 }
 
 /// What is needed to decode the record batches of a file.
-struct Layout {
+struct FileLayout {
     schema: SchemaRef,
     version: MetadataVersion,
     /// The columns of a packed file among those that the file has.
@@ -76,7 +76,7 @@ struct Layout {
 }
 
 /// The inputs of a record batch.
-pub struct Names {
+pub struct BatchInputs {
     source: StringArray,
     input: UInt32Array,
 }
@@ -85,7 +85,7 @@ pub struct Names {
 pub struct UnreadBatch {
     file: Arc<File>,
     block: Block,
-    layout: Arc<Layout>,
+    layout: Arc<FileLayout>,
     /// `None` in a file without checksums.
     checksum: Option<u32>,
     /// The number of rows that have names.
@@ -97,15 +97,15 @@ pub struct UnreadBatch {
 }
 
 /// A record batch in memory.
-pub struct Batch {
-    columns: Columns,
+pub struct PackedBatch {
+    columns: PackedColumns,
     /// The file and the record batch in it, for messages.
     place: String,
     limits: ReadLimits,
     _share: BudgetShare,
 }
 
-impl Names {
+impl BatchInputs {
     /// The first input at or after `row`: its name and its rows.
     pub fn input(&self, row: usize) -> Option<(&str, Range<usize>)> {
         let input = self.input.values().get(row)?;
@@ -115,13 +115,13 @@ impl Names {
     }
 }
 
-impl Batch {
+impl PackedBatch {
     /// The error of the input whose rows begin at `row`, if it was rejected when it was packed.
     pub fn error(&self, row: usize) -> Option<Error> {
         self.columns.error(row)
     }
 
-    /// The structures in the rows of an input, which is none that was rejected.
+    /// The structures in the rows of an input that was not rejected.
     ///
     /// # Errors
     /// A structure is damaged, or the input is over a limit.
@@ -141,8 +141,8 @@ fn from_arrow(error: ArrowError) -> Error {
     damaged(&excerpt(error.to_string()))
 }
 
-/// Runs a part of the decoder. It should return errors for whatever a file holds, and what it
-/// panics at is an error too.
+/// Runs a part of Arrow's decoder. The decoder should return an error for a damaged file; if it panics, that
+/// is an error too.
 fn decoding<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     quietly(work).unwrap_or_else(|panic| {
         Err(damaged(&format!(
@@ -156,7 +156,7 @@ impl PackedFile {
     /// Opens a packed file.
     ///
     /// # Errors
-    /// It cannot be read, is no packed file, or is damaged.
+    /// Fails if the file cannot be read, is no packed file, or is damaged.
     pub fn open(path: &Path) -> Result<Self> {
         let (file, bytes, footer) = read_footer(path)?;
         decoding(|| {
@@ -186,7 +186,7 @@ impl PackedFile {
                 path: path.to_owned(),
                 file: Arc::new(file),
                 bytes,
-                layout: Arc::new(Layout {
+                layout: Arc::new(FileLayout {
                     schema,
                     version,
                     columns,
@@ -206,7 +206,7 @@ impl PackedFile {
         found.is_ok_and(|(schema, _)| !schema::is_packed(&schema))
     }
 
-    /// Where it is.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -240,7 +240,7 @@ impl PackedFile {
     ///
     /// # Errors
     /// The file cannot be read, or the record batch is damaged or over a limit.
-    pub fn names(&self, batch: usize, limits: &ReadLimits) -> Result<Names> {
+    pub fn names(&self, batch: usize, limits: &ReadLimits) -> Result<BatchInputs> {
         let block = self.blocks[batch];
         let body = block.bodyLength() as u64;
         limits.check_text(body)?;
@@ -261,7 +261,7 @@ impl PackedFile {
         bytes.reserve_exact(needed as usize);
         append(&mut bytes, &self.file, offset, needed)?;
         let names = decoding(|| self.layout.decode(&block, bytes, &projection))?;
-        let names = Names {
+        let names = BatchInputs {
             source: names.column(0).as_string().clone(),
             input: names.column(1).as_primitive::<UInt32Type>().clone(),
         };
@@ -275,11 +275,11 @@ impl PackedFile {
     /// thread which reads it does not: others may hold memory until it is read.
     ///
     /// # Errors
-    /// It is over a limit.
+    /// Fails if the batch exceeds a limit.
     pub fn batch(
         &self,
         batch: usize,
-        names: &Names,
+        names: &BatchInputs,
         limits: &ReadLimits,
         budget: &Arc<ReadBudget>,
     ) -> Result<UnreadBatch> {
@@ -296,7 +296,7 @@ impl PackedFile {
             rows: names.input.len(),
             place,
             limits: *limits,
-            share: BudgetShare::of(Arc::clone(budget), bytes),
+            share: BudgetShare::taking(Arc::clone(budget), bytes),
         })
     }
 }
@@ -342,7 +342,7 @@ impl UnreadBatch {
     ///
     /// # Errors
     /// The file cannot be read, the record batch is damaged, or the checksum differs.
-    pub fn read(self) -> Result<Batch> {
+    pub fn read(self) -> Result<PackedBatch> {
         let (layout, block) = (&self.layout, &self.block);
         let decode = || {
             let body = block.bodyLength() as u64;
@@ -355,7 +355,7 @@ impl UnreadBatch {
             }
             let columns = decoding(|| {
                 check_message(&bytes, body, usize::MAX)?;
-                Columns::new(layout.decode(block, bytes, &layout.columns)?)
+                PackedColumns::new(layout.decode(block, bytes, &layout.columns)?)
             })?;
             if columns.rows() == self.rows {
                 Ok(columns)
@@ -364,7 +364,7 @@ impl UnreadBatch {
             }
         };
         let columns = decode().within(|| self.place.clone())?;
-        Ok(Batch {
+        Ok(PackedBatch {
             columns,
             place: self.place,
             limits: self.limits,
@@ -373,7 +373,7 @@ impl UnreadBatch {
     }
 }
 
-impl Layout {
+impl FileLayout {
     /// Decodes some columns of a record batch whose message has been checked. Others may be of any
     /// type, also of one that needs more than the record batch.
     fn decode(&self, block: &Block, bytes: Vec<u8>, columns: &[usize]) -> Result<RecordBatch> {

@@ -1,6 +1,6 @@
 //! Writes a packed file.
 
-use super::rows::Rows;
+use super::rows::RowBuilders;
 use super::schema::{CHECKSUMS_KEY, FOLLOWED_KEY, schema};
 use super::settings::SetSettings;
 use arrow_ipc::writer::FileWriter;
@@ -24,8 +24,8 @@ pub(super) struct PackedFileWriter {
     path: PathBuf,
     temporary: Temporary,
     schema: SchemaRef,
-    writer: FileWriter<BufWriter<Checked>>,
-    rows: Rows,
+    writer: FileWriter<BufWriter<ChecksummedFile>>,
+    rows: RowBuilders,
     /// Inputs so far.
     inputs: u32,
     /// Rows in record batches that were written.
@@ -34,12 +34,12 @@ pub(super) struct PackedFileWriter {
 }
 
 /// A file, and the checksum of what was written since the last record batch.
-struct Checked {
+struct ChecksummedFile {
     file: File,
     hasher: Hasher,
 }
 
-impl Write for Checked {
+impl Write for ChecksummedFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.file.write(bytes)?;
         self.hasher.update(&bytes[..written]);
@@ -63,11 +63,11 @@ impl PackedFileWriter {
     /// Creates the file that is to be called `path`, for a set with these settings.
     ///
     /// # Errors
-    /// It cannot be created.
+    /// Fails if the file cannot be created.
     pub(super) fn create(path: PathBuf, settings: &SetSettings) -> Result<Self> {
         let (temporary, file) = Temporary::fixed(&path)?;
         let schema = Arc::new(schema(settings));
-        let checked = Checked {
+        let checked = ChecksummedFile {
             file,
             hasher: Hasher::new(),
         };
@@ -76,7 +76,7 @@ impl PackedFileWriter {
             temporary,
             writer: FileWriter::try_new(BufWriter::new(checked), &schema).map_err(from_arrow)?,
             schema,
-            rows: Rows::default(),
+            rows: RowBuilders::default(),
             inputs: 0,
             written: 0,
             checksums: Vec::new(),
@@ -128,8 +128,8 @@ impl PackedFileWriter {
     /// another file.
     ///
     /// # Errors
-    /// It cannot be written.
-    pub(super) fn finish(mut self, is_followed: bool) -> Result<Complete> {
+    /// Fails if the file cannot be written.
+    pub(super) fn finish(mut self, is_followed: bool) -> Result<CompleteFile> {
         self.end_batch()?;
         let checksums = self.checksums.join(" ");
         self.writer.write_metadata(CHECKSUMS_KEY, checksums);
@@ -139,7 +139,7 @@ impl PackedFileWriter {
         let buffered = self.writer.into_inner().map_err(from_arrow)?;
         let checked = buffered.into_inner().map_err(|error| error.into_error())?;
         checked.file.sync_all()?;
-        Ok(Complete {
+        Ok(CompleteFile {
             path: self.path,
             temporary: self.temporary,
         })
@@ -147,12 +147,12 @@ impl PackedFileWriter {
 }
 
 /// A complete file, which still has its temporary name.
-pub(super) struct Complete {
+pub(super) struct CompleteFile {
     path: PathBuf,
     temporary: Temporary,
 }
 
-impl Complete {
+impl CompleteFile {
     /// Gives the file its name.
     ///
     /// # Errors

@@ -15,7 +15,7 @@ mod schema;
 mod set_writer;
 mod settings;
 
-pub use file::{Batch, Names, PackedFile, UnreadBatch};
+pub use file::{BatchInputs, PackedBatch, PackedFile, UnreadBatch};
 pub use folder::{check_complete, check_names, files_in};
 pub use rows::{ASSEMBLIES, enum_name};
 pub use set_writer::SetWriter;

@@ -1,6 +1,6 @@
 //! The column of residues, in both directions.
 
-use super::columns::{Lists, damaged, given, no_nulls, strings, values};
+use super::columns::{ListOffsets, damaged, given, no_nulls, strings, values};
 use arrow_array::builder::{
     BooleanBuilder, Int32Builder, StringBuilder, UInt8Builder, UInt32Builder,
 };
@@ -72,9 +72,10 @@ impl ResidueBuilders {
                 builder.append_option((atom != MISSING).then_some(atom));
             }
             let uniprot = residue.uniprot;
-            self.uniprot.append_option(uniprot.map(|it| it.accession));
+            self.uniprot
+                .append_option(uniprot.map(|reference| reference.accession));
             self.uniprot_position
-                .append_option(uniprot.map(|it| it.position));
+                .append_option(uniprot.map(|reference| reference.position));
             self.flags.append_value(residue.flags.bits());
         }
     }
@@ -104,8 +105,8 @@ impl ResidueBuilders {
 
 /// The residues of a record batch.
 #[derive(Debug)]
-pub(super) struct Residues {
-    lists: Lists,
+pub(super) struct ResidueColumns {
+    lists: ListOffsets,
     chain: UInt32Array,
     auth_seq_id: Int32Array,
     ins_code: StringArray,
@@ -124,19 +125,19 @@ pub(super) struct Residues {
     flags: Option<UInt8Array>,
 }
 
-impl Residues {
+impl ResidueColumns {
     /// The residues in the lists of a column.
     ///
     /// # Errors
     /// A value that every residue has is null.
-    pub(super) fn new(lists: Lists, structs: &StructArray) -> Result<Self> {
+    pub(super) fn new(lists: ListOffsets, structs: &StructArray) -> Result<Self> {
         use super::columns::child;
         let index = |name: &str| values::<UInt32Type>(structs, name);
         let number = |name: &str| values::<Int32Type>(structs, name);
         let break_before = child(structs, "break_before");
         let break_before = break_before.as_boolean().clone();
         no_nulls("break_before", &break_before)?;
-        Ok(Residues {
+        Ok(ResidueColumns {
             lists,
             chain: given("chain", index("chain"))?,
             auth_seq_id: given("auth_seq_id", number("auth_seq_id"))?,
@@ -174,9 +175,9 @@ impl Residues {
     pub(super) fn read(&self, row: usize, loose: u64, structure: &mut Structure) -> Result<()> {
         let range = self.lists.range(row);
         let counts = &self.atom_count.values()[range.clone()];
-        let of_rows: u64 = counts.iter().map(|&count| u64::from(count)).sum();
+        let residue_atoms: u64 = counts.iter().map(|&count| u64::from(count)).sum();
         let atoms = structure.xyz.len();
-        if of_rows + loose != atoms as u64 {
+        if residue_atoms + loose != atoms as u64 {
             return Err(damaged("the atoms are not those of its residues"));
         }
         let mut end = 0;
@@ -194,12 +195,12 @@ impl Residues {
         let accessions = structure.uniprot.len() as u32;
         let (chain, auth_seq_id) = (self.chain.values(), self.auth_seq_id.values());
         structure.residues.reserve_exact(range.len());
-        for at in range {
+        for residue in range {
             let mut backbone = [MISSING; 5];
-            let mut is_there = chain[at] < chains;
+            let mut is_there = chain[residue] < chains;
             for (atom, index) in backbone.iter_mut().zip(&self.backbone) {
-                if index.is_valid(at) {
-                    *atom = index.values()[at];
+                if index.is_valid(residue) {
+                    *atom = index.values()[residue];
                     is_there &= *atom < atoms;
                 }
             }
@@ -209,35 +210,35 @@ impl Residues {
                 ));
             }
             let [n, ca, c, o, cb] = backbone;
-            let label_seq_id = optional(&self.label_seq_id, at);
+            let label_seq_id = optional(&self.label_seq_id, residue);
             structure.residues.push(Residue {
-                chain: chain[at],
-                auth_seq_id: auth_seq_id[at],
-                ins_code: self.ins_code(at)?,
+                chain: chain[residue],
+                auth_seq_id: auth_seq_id[residue],
+                ins_code: self.ins_code(residue)?,
                 label_seq_id,
                 sequence_position: match &self.sequence_position {
-                    Some(positions) => optional(positions, at),
+                    Some(positions) => optional(positions, residue),
                     None => label_seq_id,
                 },
-                comp_id: component(self.comp_id.value(at))?,
-                parent_comp_id: component(self.parent_comp_id.value(at))?,
-                aa: match self.aa.value(at).as_bytes() {
+                comp_id: component(self.comp_id.value(residue))?,
+                parent_comp_id: component(self.parent_comp_id.value(residue))?,
+                aa: match self.aa.value(residue).as_bytes() {
                     &[letter] => letter,
                     _ => return Err(damaged("a residue has no one-letter code")),
                 },
-                break_before: self.break_before.value(at),
+                break_before: self.break_before.value(residue),
                 n,
                 ca,
                 c,
                 o,
                 cb,
                 uniprot: match (
-                    self.uniprot.is_valid(at),
-                    optional(&self.uniprot_position, at),
+                    self.uniprot.is_valid(residue),
+                    optional(&self.uniprot_position, residue),
                 ) {
-                    (true, Some(position)) if self.uniprot.value(at) < accessions => {
+                    (true, Some(position)) if self.uniprot.value(residue) < accessions => {
                         Some(Uniprot {
-                            accession: self.uniprot.value(at),
+                            accession: self.uniprot.value(residue),
                             position,
                         })
                     }
@@ -245,7 +246,7 @@ impl Residues {
                     _ => return Err(damaged("a residue has an accession that is not there")),
                 },
                 flags: match &self.flags {
-                    Some(flags) => ResidueFlags::from_bits(flags.value(at)),
+                    Some(flags) => ResidueFlags::from_bits(flags.value(residue)),
                     None => ResidueFlags::NONE,
                 },
             });
@@ -253,19 +254,19 @@ impl Residues {
         Ok(())
     }
 
-    fn ins_code(&self, at: usize) -> Result<u8> {
-        if self.ins_code.is_null(at) {
+    fn ins_code(&self, residue: usize) -> Result<u8> {
+        if self.ins_code.is_null(residue) {
             return Ok(0);
         }
-        let mut text = self.ins_code.value(at).chars();
+        let mut text = self.ins_code.value(residue).chars();
         let code = text.next().and_then(|code| u8::try_from(code).ok());
         let code = code.filter(|&code| code != 0 && text.next().is_none());
         code.ok_or_else(|| damaged("an insertion code is not a character"))
     }
 }
 
-fn optional(array: &Int32Array, at: usize) -> Option<i32> {
-    array.is_valid(at).then(|| array.value(at))
+fn optional(array: &Int32Array, index: usize) -> Option<i32> {
+    array.is_valid(index).then(|| array.value(index))
 }
 
 fn component(name: &str) -> Result<[u8; COMPONENT_BYTES]> {

@@ -44,7 +44,7 @@ pub fn enum_name<T: PartialEq>(names: &[(&'static str, T)], value: &T) -> &'stat
 
 /// The rows of an open record batch. The builders have the names of their columns.
 #[derive(Default)]
-pub(super) struct Rows {
+pub(super) struct RowBuilders {
     /// Number of rows.
     pub(super) count: usize,
     /// Estimated size.
@@ -135,10 +135,10 @@ fn bytes_of(structure: &Structure) -> usize {
         .iter()
         .map(|channel| channel.values.len());
     let length = |text: &Option<Arc<str>>| text.as_ref().map_or(0, |text| text.len());
-    let of_names = 64 * (structure.chains.len() + structure.uniprot.len() + 2)
+    let name_bytes = 64 * (structure.chains.len() + structure.uniprot.len() + 2)
         + (length(&structure.method) + length(&structure.title));
     19 * structure.xyz.len()
-        + (70 * structure.residues.len() + 8 * structure.loose.len() + of_names)
+        + (70 * structure.residues.len() + 8 * structure.loose.len() + name_bytes)
         + 4 * values.sum::<usize>()
 }
 
@@ -156,7 +156,7 @@ pub(super) fn check_size(models: Vec<&Structure>) -> Result<()> {
     Err(Error::new(ErrorKind::Capacity, message).fix("run it from its file, or pack fewer models"))
 }
 
-impl Rows {
+impl RowBuilders {
     /// Adds a row: a structure, or the error that rejects an input.
     pub(super) fn add(&mut self, input: u32, source: &str, structure: Result<&Structure, &Error>) {
         let none = Structure::default();
@@ -229,12 +229,12 @@ impl Rows {
     /// The arrays do not fit the schema.
     pub(super) fn finish(mut self, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
         let fields = columns();
-        let of = |name: &str| {
+        let column = |name: &str| {
             let (_, field) = fields.find(name).expect("`columns` has this column");
             Arc::clone(field)
         };
         let truncation = StructArray::new(
-            fields_of(of("truncation").data_type()),
+            fields_of(column("truncation").data_type()),
             vec![
                 Arc::new(self.truncation.kind.finish()),
                 Arc::new(self.truncation.master.finish()),
@@ -248,7 +248,7 @@ impl Rows {
             Arc::new(self.findings.first.finish()),
         ];
         let error = StructArray::new(
-            fields_of(of("error").data_type()),
+            fields_of(column("error").data_type()),
             vec![
                 Arc::new(self.error.kind.finish()),
                 Arc::new(self.error.reason.finish()),
@@ -265,13 +265,13 @@ impl Rows {
             Arc::new(self.loose.chain.finish()),
             Arc::new(self.loose.atom_count.finish()),
         ];
-        let channel_fields = fields_of(of("channels").data_type());
+        let channel_fields = fields_of(column("channels").data_type());
         let values = Arc::new(self.channels.values.finish());
         let channels: Vec<ArrayRef> = vec![
             Arc::new(self.channels.name.finish()),
             list(&channel_fields[1], self.channels.value_lengths, values),
         ];
-        let atom_fields = fields_of(of("atoms").data_type());
+        let atom_fields = fields_of(column("atoms").data_type());
         let DataType::FixedSizeList(item, size) = atom_fields[0].data_type() else {
             unreachable!("a position has three coordinates");
         };
@@ -283,7 +283,7 @@ impl Rows {
             Arc::new(self.atoms.atom_name.finish()),
             Arc::new(self.atoms.b_factor.finish()),
         ];
-        let residues = of("residues");
+        let residues = column("residues");
         let residue_fields = fields_of(residues.data_type());
         let (residue_lengths, residue_arrays) = self.residues.finish();
         let uniprot = Arc::new(self.uniprot.1.finish());
@@ -300,18 +300,18 @@ impl Rows {
             Arc::new(self.plddt_scaled.finish()),
             Arc::new(self.rounded_atoms.finish()),
             Arc::new(truncation),
-            list_of_structs(&of("findings"), self.findings.lengths, findings),
+            list_of_structs(&column("findings"), self.findings.lengths, findings),
             Arc::new(error),
-            list_of_structs(&of("chains"), self.chains.lengths, chains),
-            list(&of("uniprot"), self.uniprot.0, uniprot),
+            list_of_structs(&column("chains"), self.chains.lengths, chains),
+            list(&column("uniprot"), self.uniprot.0, uniprot),
             list(
                 &residues,
                 residue_lengths,
                 structs(&residue_fields, residue_arrays),
             ),
-            list_of_structs(&of("loose"), self.loose.lengths, loose),
-            list_of_structs(&of("channels"), self.channels.lengths, channels),
-            list_of_structs(&of("atoms"), self.atoms.lengths, atoms),
+            list_of_structs(&column("loose"), self.loose.lengths, loose),
+            list_of_structs(&column("channels"), self.channels.lengths, channels),
+            list_of_structs(&column("atoms"), self.atoms.lengths, atoms),
         ];
         RecordBatch::try_new(Arc::clone(schema), arrays)
     }

@@ -1,7 +1,7 @@
 //! Appends structures to a packed set.
 
 use super::file::PackedFile;
-use super::file_writer::{Complete, PackedFileWriter};
+use super::file_writer::{CompleteFile, PackedFileWriter};
 use super::folder::{check_complete, number_of, path_of};
 use super::rows::check_size;
 use super::settings::SetSettings;
@@ -25,7 +25,7 @@ pub struct SetWriter {
     channels: Vec<String>,
     /// The number of the next file.
     next: u32,
-    complete: Vec<Complete>,
+    complete: Vec<CompleteFile>,
     open: Option<PackedFileWriter>,
     // Held until the set is dropped.
     _lock: File,
@@ -82,7 +82,11 @@ impl SetWriter {
             models[0].structure = Err(error);
         }
         // A file ends when the next input comes, so that the last one states that it is the last.
-        if self.open.as_ref().is_some_and(|it| it.rows() >= FILE_ROWS) {
+        if self
+            .open
+            .as_ref()
+            .is_some_and(|file| file.rows() >= FILE_ROWS)
+        {
             self.end_file(true)?;
         }
         let file = match &mut self.open {
@@ -105,7 +109,7 @@ impl SetWriter {
             source, structure, ..
         } in models
         {
-            let channels = structure.iter().flat_map(|it| &it.channels);
+            let channels = structure.iter().flat_map(|structure| &structure.channels);
             let names: Vec<&String> = channels.map(|channel| &channel.name).collect();
             if !names.is_empty() && !names.iter().copied().eq(&self.channels) {
                 let message = format!(

@@ -15,39 +15,39 @@ pub const READER_KEYS: [&str; 6] = [
     "strict",
 ];
 
-/// What sets do not hold: its key, the word that asks for it (`None` where it is true), and its name.
+/// What packed sets never hold: the config's key, the value that asks for it (`None` for true), and its name
+/// in messages.
 const ABSENT: [(&str, Option<&str>, &str); 3] = [
     ("ligands", Some("keep"), "ligands"),
     ("seqres", None, "whole sequences"),
     ("unobserved", None, "residues that were not observed"),
 ];
 
-/// What the files of a packed set state of how it was made.
+/// The settings that the files of a packed set state.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SetSettings {
     /// The values of [`READER_KEYS`]; `None` if another program made the file and leaves them out.
     pub reader: Option<Map<String, Json>>,
-    /// What identifies the annotations, as the metadata of tables has it.
+    /// The text that identifies the annotations, as in the metadata of tables.
     pub annotations: Option<String>,
 }
 
 /// The settings of a config that decide what is read from a structure file.
 pub fn reader_settings(settings: &[(&'static str, Json)]) -> Map<String, Json> {
-    let is_of_reader = |(key, value): &&(&'static str, Json)| {
+    let is_read = |(key, value): &&(&'static str, Json)| {
         let is_asked = |(absent, word, _): &(&str, Option<&str>, &str)| {
             absent == key && word.map_or(*value == true, |word| *value == word)
         };
         READER_KEYS.contains(key) || ABSENT.iter().any(is_asked)
     };
-    let of_reader = settings.iter().filter(is_of_reader);
-    of_reader
-        .map(|(key, value)| ((*key).to_owned(), value.clone()))
+    let kept = settings.iter().filter(is_read);
+    kept.map(|(key, value)| ((*key).to_owned(), value.clone()))
         .collect()
 }
 
 impl SetSettings {
-    /// The settings of `tapeloop pack`.
-    pub fn of(settings: &[(&'static str, Json)], annotations: Option<String>) -> Self {
+    /// The settings of a set that `tapeloop pack` makes with the config's `settings`.
+    pub fn from_config(settings: &[(&'static str, Json)], annotations: Option<String>) -> Self {
         SetSettings {
             reader: Some(reader_settings(settings)),
             annotations,
@@ -103,14 +103,14 @@ impl SetSettings {
         }
         let set = self.reader.iter().flatten();
         for (key, packed) in set {
-            if let Some(own) = run.get(key)
-                && own != packed
+            if let Some(wanted) = run.get(key)
+                && wanted != packed
             {
                 let shown = excerpt(packed.to_string());
                 let message =
-                    format!("the set was packed with {key} = {shown}, and {key} is {own} here");
+                    format!("the set was packed with {key} = {shown}, and {key} is {wanted} here");
                 return Err(Error::config(message).fix(format!(
-                    "set {key} = {shown}, or pack the files again with {key} = {own}"
+                    "set {key} = {shown}, or pack the files again with {key} = {wanted}"
                 )));
             }
         }
@@ -123,26 +123,33 @@ impl SetSettings {
     /// # Errors
     /// [`ErrorKind::Config`](tapeloop_error::ErrorKind::Config): a setting differs, with both values.
     pub(super) fn check_append(&self, set: &SetSettings) -> Result<()> {
-        let (of_set, own) = (set.reader.as_ref(), self.reader.as_ref());
-        let keys = of_set.into_iter().chain(own).flat_map(|keys| keys.keys());
+        let (set_reader, reader) = (set.reader.as_ref(), self.reader.as_ref());
+        let keys = set_reader
+            .into_iter()
+            .chain(reader)
+            .flat_map(|keys| keys.keys());
         let keys: BTreeSet<&String> = keys.collect();
         let text = |value: Option<&Json>| value.map_or("not stated".to_owned(), Json::to_string);
-        let differs = |key: &str, set: &str, own: &str| {
+        let differs = |key: &str, set: &str, reader: &str| {
             let set = excerpt(set);
             let key = excerpt(key);
-            let message = format!("the set was packed with {key} = {set}, and {key} is {own} here");
+            let message =
+                format!("the set was packed with {key} = {set}, and {key} is {reader} here");
             Error::config(message).fix("use the same settings, or name another set")
         };
         for key in keys {
-            let value = |of: Option<&Map<String, Json>>| text(of.and_then(|of| of.get(key)));
-            if value(of_set) != value(own) {
-                return Err(differs(key, &value(of_set), &value(own)));
+            let value = |settings: Option<&Map<String, Json>>| {
+                text(settings.and_then(|settings| settings.get(key)))
+            };
+            if value(set_reader) != value(reader) {
+                return Err(differs(key, &value(set_reader), &value(reader)));
             }
         }
         if set.annotations == self.annotations {
             Ok(())
         } else {
-            let shown = |of: &SetSettings| of.annotations.clone().unwrap_or("[]".to_owned());
+            let shown =
+                |settings: &SetSettings| settings.annotations.clone().unwrap_or("[]".to_owned());
             Err(differs("annotations", &shown(set), &shown(self)))
         }
     }

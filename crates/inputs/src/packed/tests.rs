@@ -1,5 +1,5 @@
-use super::columns::Columns;
-use super::rows::Rows;
+use super::columns::PackedColumns;
+use super::rows::RowBuilders;
 use super::schema::{check, schema};
 use super::*;
 use arrow_array::cast::AsArray;
@@ -19,12 +19,12 @@ fn sample(name: &str) -> Structure {
 
 /// What comes back of structures that were packed.
 fn packed(structures: Vec<Result<Structure>>, limits: &ReadLimits) -> Vec<Result<Structure>> {
-    let mut rows = Rows::default();
+    let mut rows = RowBuilders::default();
     for (input, structure) in (0..).zip(&structures) {
         rows.add(input, "x.pdb", structure.as_ref());
     }
     let schema = Arc::new(schema(&SetSettings::default()));
-    let columns = Columns::new(rows.finish(&schema).unwrap()).unwrap();
+    let columns = PackedColumns::new(rows.finish(&schema).unwrap()).unwrap();
     assert_eq!(columns.rows(), structures.len());
     let read = |row| match columns.error(row) {
         Some(error) => Err(error),
@@ -103,14 +103,26 @@ fn structures_and_errors_come_back_as_they_were() {
 fn parts_that_do_not_fit_each_other_reject_a_structure() {
     type Change = fn(&mut Structure);
     let changes: [(Change, &str); 9] = [
-        (|it| it.residues[3].chain = 7, "chain or an atom"),
-        (|it| it.residues[3].ca = 100_000, "chain or an atom"),
-        (|it| it.residues[3].cb = MISSING - 1, "chain or an atom"),
-        (|it| it.atom_start[1] += 1, ""),
-        (|it| *it.atom_start.last_mut().unwrap() += 1, "its residues"),
         (
-            |it| {
-                it.loose.push(LooseSpan {
+            |structure| structure.residues[3].chain = 7,
+            "chain or an atom",
+        ),
+        (
+            |structure| structure.residues[3].ca = 100_000,
+            "chain or an atom",
+        ),
+        (
+            |structure| structure.residues[3].cb = MISSING - 1,
+            "chain or an atom",
+        ),
+        (|structure| structure.atom_start[1] += 1, ""),
+        (
+            |structure| *structure.atom_start.last_mut().unwrap() += 1,
+            "its residues",
+        ),
+        (
+            |structure| {
+                structure.loose.push(LooseSpan {
                     chain: 0,
                     atom_count: u32::MAX,
                 })
@@ -118,8 +130,8 @@ fn parts_that_do_not_fit_each_other_reject_a_structure() {
             "its residues",
         ),
         (
-            |it| {
-                it.loose.push(LooseSpan {
+            |structure| {
+                structure.loose.push(LooseSpan {
                     chain: 9,
                     atom_count: 0,
                 })
@@ -127,8 +139,8 @@ fn parts_that_do_not_fit_each_other_reject_a_structure() {
             "a chain",
         ),
         (
-            |it| {
-                it.residues[0].uniprot = Some(Uniprot {
+            |structure| {
+                structure.residues[0].uniprot = Some(Uniprot {
                     accession: 3,
                     position: 1,
                 })
@@ -136,8 +148,8 @@ fn parts_that_do_not_fit_each_other_reject_a_structure() {
             "accession",
         ),
         (
-            |it| {
-                it.channels.push(Channel {
+            |structure| {
+                structure.channels.push(Channel {
                     name: "x".to_owned(),
                     values: vec![1.0],
                 })
@@ -176,16 +188,16 @@ fn files_of_earlier_programs_have_no_method_resolution_and_title() {
     let schema = Arc::new(schema(&settings));
     let structure = sample("1a8o.cif.gz");
     assert!(structure.method.is_some() && structure.resolution.is_some());
-    let mut rows = Rows::default();
+    let mut rows = RowBuilders::default();
     rows.add(0, "x.cif", Ok(&structure));
     let batch = rows.finish(&schema).unwrap();
     let kept: Vec<usize> = (0..schema.fields().len())
-        .filter(|&at| !later.contains(&schema.field(at).name().as_str()))
+        .filter(|&index| !later.contains(&schema.field(index).name().as_str()))
         .collect();
     let batch = batch.project(&kept).unwrap();
     assert_eq!(batch.num_columns() + later.len(), schema.fields().len());
     assert!(check(&batch.schema()).is_ok());
-    let columns = Columns::new(batch).unwrap();
+    let columns = PackedColumns::new(batch).unwrap();
     let limits = ReadLimits::default();
     let read = columns.structures(0..1, &limits).unwrap().remove(0);
     let earlier = Structure {
@@ -200,22 +212,22 @@ fn files_of_earlier_programs_have_no_method_resolution_and_title() {
 /// The batch without a field of the structs in a column of lists.
 fn without_field(batch: &RecordBatch, column: &str, field: &str) -> RecordBatch {
     let schema = batch.schema();
-    let at = schema.index_of(column).unwrap();
-    let list = batch.column(at).as_list::<i32>();
+    let index = schema.index_of(column).unwrap();
+    let list = batch.column(index).as_list::<i32>();
     let structs = list.values().as_struct();
     let fields = structs.fields().iter().zip(structs.columns());
-    let kept = fields.filter(|(own, _)| own.name() != field);
+    let kept = fields.filter(|(kept_field, _)| kept_field.name() != field);
     let (fields, arrays): (Vec<_>, Vec<_>) = kept
-        .map(|(own, array)| (Arc::clone(own), Arc::clone(array)))
+        .map(|(kept_field, array)| (Arc::clone(kept_field), Arc::clone(array)))
         .unzip();
     assert_eq!(fields.len() + 1, structs.num_columns());
     let items = StructArray::new(fields.into(), arrays, None);
     let item = Arc::new(Field::new_list_field(items.data_type().clone(), false));
     let list = ListArray::new(item, list.offsets().clone(), Arc::new(items), None);
     let mut fields: Vec<_> = schema.fields().iter().cloned().collect();
-    fields[at] = Arc::new(Field::new(column, list.data_type().clone(), false));
+    fields[index] = Arc::new(Field::new(column, list.data_type().clone(), false));
     let mut columns = batch.columns().to_vec();
-    columns[at] = Arc::new(list);
+    columns[index] = Arc::new(list);
     let schema = Schema::new_with_metadata(fields, schema.metadata().clone());
     RecordBatch::try_new(Arc::new(schema), columns).unwrap()
 }
@@ -224,7 +236,7 @@ fn without_field(batch: &RecordBatch, column: &str, field: &str) -> RecordBatch 
 fn files_of_earlier_programs_have_no_positions_in_seqres_and_no_names_of_atoms() {
     for name in ["1a8o.pdb", "1a8o.cif.gz"] {
         let structure = sample(name);
-        let mut rows = Rows::default();
+        let mut rows = RowBuilders::default();
         rows.add(0, "x", Ok(&structure));
         let batch = rows
             .finish(&Arc::new(schema(&SetSettings::default())))
@@ -232,7 +244,7 @@ fn files_of_earlier_programs_have_no_positions_in_seqres_and_no_names_of_atoms()
         let batch = without_field(&batch, "residues", "sequence_position");
         let batch = without_field(&batch, "atoms", "atom_name");
         assert!(check(&batch.schema()).is_ok());
-        let columns = Columns::new(batch).unwrap();
+        let columns = PackedColumns::new(batch).unwrap();
         let limits = ReadLimits::default();
         let read = columns.structures(0..1, &limits).unwrap().remove(0);
         let mut earlier = structure.clone();

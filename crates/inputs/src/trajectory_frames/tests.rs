@@ -272,7 +272,7 @@ fn xtc_without_runs(places: &[[i32; 3]]) -> Vec<u8> {
     let packed: Vec<u8> = stream
         .chunks(8)
         .map(|bits| {
-            let bit = |(at, &bit): (usize, &bool)| u8::from(bit) << (7 - at);
+            let bit = |(index, &bit): (usize, &bool)| u8::from(bit) << (7 - index);
             bits.iter().enumerate().map(bit).sum()
         })
         .collect();
@@ -315,8 +315,8 @@ fn damaged_trajectories_are_errors_and_never_panics() {
             // Half of the changes are in the headers.
             let end = if round % 2 == 0 { 300 } else { bytes.len() };
             for _ in 0..=random.below(3) {
-                let at = random.below(end);
-                bytes[at] ^= 1 << random.below(8);
+                let offset = random.below(end);
+                bytes[offset] ^= 1 << random.below(8);
             }
             if round % 10 == 0 {
                 bytes.truncate(random.below(bytes.len()));

@@ -4,7 +4,7 @@
 use crate::give;
 use crate::give::Give;
 use crate::random::Random;
-use crate::seeds::broken::{Broken, Bug};
+use crate::seeds::broken::{BrokenBackend, Bug};
 use crate::seeds::each_seed;
 use crate::seeds::simulated::{assert_clean, device, device_with};
 use std::sync::Arc;
@@ -44,11 +44,11 @@ fn planted(
     let caught = std::cell::Cell::new(0);
     let run = each_seed(SEEDS, |seed| {
         let (sim, backend) = device(seed);
-        let wrong = program(seed, &Broken::backend(backend, Bug::None)).unwrap();
+        let wrong = program(seed, &BrokenBackend::backend(backend, Bug::None)).unwrap();
         assert_eq!(wrong, 0, "the program is right");
         assert_clean(&sim);
         let (sim, backend) = device(seed);
-        let ran = program(seed, &Broken::backend(backend, bug(seed)));
+        let ran = program(seed, &BrokenBackend::backend(backend, bug(seed)));
         let outcome = Outcome::new(&sim, ran);
         assert!(outcome.kinds.contains(&kind), "{:?}", outcome.kinds);
         caught.set(caught.get() + 1);
@@ -155,7 +155,7 @@ fn scratch_that_two_slots_share() {
             ..SimOptions::seeded(seed)
         };
         let (sim, backend) = device_with(options);
-        let backend = Broken::backend(backend, Bug::Shared(mid));
+        let backend = BrokenBackend::backend(backend, Bug::Shared(mid));
         let ran = rounds(seed, &backend, &of_seed(seed), true);
         let outcome = Outcome::new(&sim, ran);
         assert!(!outcome.failed && outcome.kinds.contains(&ViolationKind::Unordered));
@@ -252,7 +252,7 @@ fn rebinding_by_an_executor_whose_updates_are_dropped() {
     let caught = std::cell::Cell::new(0);
     let run = each_seed(SEEDS, |seed| {
         let (sim, backend) = device(seed);
-        let backend = Broken::backend(backend, Bug::NoUpdate);
+        let backend = BrokenBackend::backend(backend, Bug::NoUpdate);
         // The first replay still goes to the slot's own memory.
         let ran = rebound(seed, &backend, rung(seed), false);
         let outcome = Outcome::new(&sim, ran);
@@ -295,13 +295,13 @@ fn an_update_that_reaches_a_launch_in_flight() {
     let caught = std::cell::Cell::new(0);
     let run = each_seed(SEEDS, |seed| {
         let (sim, backend) = device(seed);
-        let backend = Broken::backend(backend, Bug::None);
+        let backend = BrokenBackend::backend(backend, Bug::None);
         assert_eq!(rebound(seed, &backend, rung(seed), true).unwrap(), 0);
         drop(backend);
         assert_clean(&sim);
         // No rule forbids what this bug makes of the calls, so the bytes tell.
         let (_, backend) = device(seed);
-        let backend = Broken::backend(backend, Bug::LateLaunch);
+        let backend = BrokenBackend::backend(backend, Bug::LateLaunch);
         let wrong = rebound(seed, &backend, rung(seed), true).unwrap();
         caught.set(caught.get() + u64::from(wrong > 0));
     });

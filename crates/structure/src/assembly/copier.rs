@@ -7,7 +7,7 @@ use crate::Result;
 use crate::model::{Channel, LooseSpan, MISSING, Residue, Structure};
 use crate::read_limits::reserve;
 
-/// What each operator of a generator copies.
+/// The chains that each operator of a generator copies.
 pub(super) struct GeneratorCopies<'a> {
     /// The index of the structure whose chains are copied.
     source: usize,
@@ -20,13 +20,13 @@ pub(super) struct GeneratorCopies<'a> {
 }
 
 impl<'a> GeneratorCopies<'a> {
-    pub(super) fn of(
+    pub(super) fn new(
         source: usize,
         contents: &[ChainContents],
         chains: Vec<u32>,
         operators: &'a [Operator],
     ) -> Self {
-        let contents = || chains.iter().map(|&at| &contents[at as usize]);
+        let contents = || chains.iter().map(|&chain| &contents[chain as usize]);
         let residues = contents().flat_map(|chain| chain.residues.iter().copied());
         let loose = contents().flat_map(|chain| chain.loose.iter().copied());
         let (mut residues, mut loose): (Vec<usize>, Vec<_>) = (residues.collect(), loose.collect());
@@ -42,9 +42,9 @@ impl<'a> GeneratorCopies<'a> {
         }
     }
 
-    fn copies(&self) -> impl Iterator<Item = Copy<'_>> {
-        self.operators.iter().map(|operator| Copy {
-            of: self,
+    fn copies(&self) -> impl Iterator<Item = GeneratedCopy<'_>> {
+        self.operators.iter().map(|operator| GeneratedCopy {
+            generator: self,
             operator,
             chains: vec![None; self.chains.len()],
         })
@@ -52,15 +52,15 @@ impl<'a> GeneratorCopies<'a> {
 }
 
 /// One copy that a generator makes.
-struct Copy<'a> {
-    of: &'a GeneratorCopies<'a>,
+struct GeneratedCopy<'a> {
+    generator: &'a GeneratorCopies<'a>,
     operator: &'a Operator,
-    /// For each chain of `of`, its index in the assembly once it is used.
+    /// For each chain of the generator, its index in the assembly once it is used.
     chains: Vec<Option<u32>>,
 }
 
 /// Builds a structure of copies of chains.
-pub(super) struct Copier<'a> {
+pub(super) struct ChainCopier<'a> {
     /// The structures whose chains are copied.
     sources: &'a [&'a Structure],
     built: Structure,
@@ -68,8 +68,9 @@ pub(super) struct Copier<'a> {
     copies: Vec<Vec<u32>>,
 }
 
-impl<'a> Copier<'a> {
-    /// What concerns a structure as a whole is that of the first source.
+impl<'a> ChainCopier<'a> {
+    /// Starts an empty copy. Its fields that concern the structure as a whole, such as the title, are
+    /// those of the first source.
     pub(super) fn new(sources: &'a [&'a Structure], amount: AssemblySize) -> Result<Self> {
         let deposited = sources[0];
         let mut built = Structure {
@@ -92,16 +93,20 @@ impl<'a> Copier<'a> {
         built.reserve_atoms(amount.atoms as usize)?;
         reserve(&mut built.residues, amount.residues as usize)?;
         reserve(&mut built.atom_start, amount.residues as usize + 1)?;
-        Ok(Copier {
+        Ok(ChainCopier {
             sources,
             built,
-            copies: sources.iter().map(|it| vec![0; it.chains.len()]).collect(),
+            copies: sources
+                .iter()
+                .map(|source| vec![0; source.chains.len()])
+                .collect(),
         })
     }
 
     /// Makes all copies: their residues first, and then the atoms without a row.
     pub(super) fn copy(mut self, generated: &[GeneratorCopies]) -> Result<Structure> {
-        let mut copies: Vec<Copy> = generated.iter().flat_map(GeneratorCopies::copies).collect();
+        let mut copies: Vec<GeneratedCopy> =
+            generated.iter().flat_map(GeneratorCopies::copies).collect();
         for copy in &mut copies {
             self.add_residues(copy)?;
         }
@@ -115,12 +120,12 @@ impl<'a> Copier<'a> {
 
     /// Adds the residues of a copy. Chain breaks stay as they are: a residue that is linked to the
     /// previous row has the same chain, so that row is copied too.
-    fn add_residues(&mut self, copy: &mut Copy) -> Result<()> {
-        let source = self.sources[copy.of.source];
-        for &at in &copy.of.residues {
-            let residue = source.residues[at];
+    fn add_residues(&mut self, copy: &mut GeneratedCopy) -> Result<()> {
+        let source = self.sources[copy.generator.source];
+        for &index in &copy.generator.residues {
+            let residue = source.residues[index];
             let chain = self.chain(copy, residue.chain);
-            let from = atoms_of(source, at);
+            let from = atoms_of(source, index);
             let to = self.built.xyz.len() as u32;
             let moved = |atom: u32| match atom {
                 MISSING => MISSING,
@@ -137,15 +142,15 @@ impl<'a> Copier<'a> {
                 ..residue
             });
             let channels = self.built.channels.iter_mut().zip(&source.channels);
-            channels.for_each(|(to, from)| to.values.push(from.values[at]));
+            channels.for_each(|(to, from)| to.values.push(from.values[index]));
             self.add_atoms(source, copy.operator, from)?;
         }
         Ok(())
     }
 
-    fn add_loose(&mut self, copy: &mut Copy) -> Result<()> {
-        let source = self.sources[copy.of.source];
-        for &(first, span) in &copy.of.loose {
+    fn add_loose(&mut self, copy: &mut GeneratedCopy) -> Result<()> {
+        let source = self.sources[copy.generator.source];
+        for &(first, span) in &copy.generator.loose {
             let chain = self.chain(copy, span.chain);
             self.built.loose.push(LooseSpan { chain, ..span });
             self.add_atoms(source, copy.operator, first..first + span.atom_count)?;
@@ -175,12 +180,12 @@ impl<'a> Copier<'a> {
 
     /// The index in the assembly of a chain's copy. The first copy keeps the chain's names, the
     /// second copy of `A` is `A-2`.
-    fn chain(&mut self, copy: &mut Copy, chain: u32) -> u32 {
-        let at = copy.of.chains.binary_search(&chain);
-        let at = at.expect("the residue's chain is copied");
+    fn chain(&mut self, copy: &mut GeneratedCopy, chain: u32) -> u32 {
+        let index = copy.generator.chains.binary_search(&chain);
+        let index = index.expect("the residue's chain is copied");
         let chain = chain as usize;
-        *copy.chains[at].get_or_insert_with(|| {
-            let source = copy.of.source;
+        *copy.chains[index].get_or_insert_with(|| {
+            let source = copy.generator.source;
             self.copies[source][chain] += 1;
             let number = self.copies[source][chain];
             let mut names = self.sources[source].chains[chain].clone();

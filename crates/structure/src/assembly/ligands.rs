@@ -22,10 +22,10 @@ pub(super) fn copy(
 ) -> Result<()> {
     let ligands = &deposited.ligands;
     check_atoms(ligands, generators, limits, built.xyz.len())?;
-    let pairs = ligands.iter().enumerate().flat_map(|(at, ligand)| {
-        let generators = generators.of_chain.get(chain_id(ligand));
+    let pairs = ligands.iter().enumerate().flat_map(|(index, ligand)| {
+        let generators = generators.by_chain.get(chain_id(ligand));
         let generators = generators.map_or(&[][..], Vec::as_slice);
-        generators.iter().map(move |&generator| (generator, at))
+        generators.iter().map(move |&generator| (generator, index))
     });
     let mut pairs: Vec<(u32, usize)> = pairs.collect();
     pairs.sort_unstable();
@@ -35,8 +35,8 @@ pub(super) fn copy(
     for pairs in pairs.chunk_by(|a, b| a.0 == b.0) {
         for operator in &generators.operators[pairs[0].0 as usize] {
             let mut chains: HashMap<&str, ChainCopy> = HashMap::new();
-            for &(_, at) in pairs {
-                let ligand = &ligands[at];
+            for &(_, index) in pairs {
+                let ligand = &ligands[index];
                 let id = chain_id(ligand);
                 let chain = chains.entry(id).or_insert_with(|| {
                     let number = copies.entry(id).or_insert(0);
@@ -59,20 +59,21 @@ pub(super) fn copy(
 }
 
 /// Refuses an assembly of more atoms than the limit, without listing the copies. It has
-/// `of_polymer` atoms already.
+/// `polymer_atoms` atoms already.
 fn check_atoms(
     ligands: &[Ligand],
     generators: &Generators,
     limits: &ReadLimits,
-    of_polymer: usize,
+    polymer_atoms: usize,
 ) -> Result<()> {
     let copies_of = |(id, generator_of): (&String, &Vec<u32>)| {
         let operators = generator_of.iter();
-        let operators = operators.map(|&at| generators.operators[at as usize].len() as u64);
+        let operators =
+            operators.map(|&generator| generators.operators[generator as usize].len() as u64);
         (id.clone(), operators.sum())
     };
-    let copies: HashMap<String, u64> = generators.of_chain.iter().map(copies_of).collect();
-    let atoms = ligands.iter().fold(of_polymer as u64, |sum, ligand| {
+    let copies: HashMap<String, u64> = generators.by_chain.iter().map(copies_of).collect();
+    let atoms = ligands.iter().fold(polymer_atoms as u64, |sum, ligand| {
         let copies = copies.get(chain_id(ligand)).copied().unwrap_or(0);
         sum.saturating_add(copies.saturating_mul(ligand.atoms.len() as u64))
     });

@@ -110,7 +110,7 @@ fn corners_include_every_atom_and_no_other_point() {
         CheckedStructure::new(structure).unwrap().corners()
     };
     assert_eq!(corners(&|_| {}), Some([[1, 2, 3], [7, 8, 9]]));
-    let without_ligands = corners(&|it| it.ligands.clear());
+    let without_ligands = corners(&|structure| structure.ligands.clear());
     assert_eq!(without_ligands, Some([[2, 4, 6], [2, 4, 6]]));
     for atom in 0..5 {
         for axis in 0..3 {
@@ -118,7 +118,7 @@ fn corners_include_every_atom_and_no_other_point() {
                 let [mut low, mut high] = [[1, 2, 3], [7, 8, 9]];
                 low[axis] = low[axis].min(value);
                 high[axis] = high[axis].max(value);
-                let found = corners(&|it| it.xyz[atom][axis] = value);
+                let found = corners(&|structure| structure.xyz[atom][axis] = value);
                 assert_eq!(found, Some([low, high]));
             }
         }
@@ -137,17 +137,20 @@ fn atoms_beyond_the_bounds_are_refused() {
     for value in [MAX + 1, -MAX - 1, i32::MAX, i32::MIN] {
         for axis in 0..3 {
             for atom in [0, 4] {
-                assert_eq!(refusal(|it| it.xyz[atom][axis] = value), far);
+                assert_eq!(refusal(|structure| structure.xyz[atom][axis] = value), far);
             }
             let mut place = [0; 3];
             place[axis] = value;
-            assert_eq!(refusal(|it| it.ligands[1] = ligand(&[[0; 3], place])), far);
+            assert_eq!(
+                refusal(|structure| structure.ligands[1] = ligand(&[[0; 3], place])),
+                far
+            );
         }
     }
     // Bounds come before the columns' lengths.
-    let both = refusal(|it| {
-        it.xyz[0][0] = MAX + 1;
-        it.element.clear();
+    let both = refusal(|structure| {
+        structure.xyz[0][0] = MAX + 1;
+        structure.element.clear();
     });
     assert_eq!(both, far);
 }
@@ -157,17 +160,29 @@ type Change = fn(&mut Structure);
 #[test]
 fn columns_of_atoms_that_do_not_fit_are_refused() {
     let changes: [(Change, &str); 6] = [
-        (|it| it.element.truncate(4), "columns of atoms differ"),
-        (|it| it.class.truncate(4), "columns of atoms differ"),
-        (|it| it.b_factor.push(0.0), "columns of atoms differ"),
         (
-            |it| it.atom_name = vec![Default::default(); 4],
+            |structure| structure.element.truncate(4),
+            "columns of atoms differ",
+        ),
+        (
+            |structure| structure.class.truncate(4),
+            "columns of atoms differ",
+        ),
+        (
+            |structure| structure.b_factor.push(0.0),
+            "columns of atoms differ",
+        ),
+        (
+            |structure| structure.atom_name = vec![Default::default(); 4],
             "another number of atom names",
         ),
-        (|it| it.class[4] = AtomClass::default(), "has no class"),
+        (
+            |structure| structure.class[4] = AtomClass::default(),
+            "has no class",
+        ),
         // 11 is the first index without a radius.
         (
-            |it| it.class[0] = bytemuck::cast(0x3b_u8),
+            |structure| structure.class[0] = bytemuck::cast(0x3b_u8),
             "an atom has no class",
         ),
     ];
@@ -175,21 +190,21 @@ fn columns_of_atoms_that_do_not_fit_are_refused() {
         let message = refusal(change).unwrap();
         assert!(message.contains(part), "{message}");
     }
-    let of_ligand = refusal(|it| {
-        let mut atoms = it.ligands[1].atoms.to_vec();
+    let ligand_refusal = refusal(|structure| {
+        let mut atoms = structure.ligands[1].atoms.to_vec();
         atoms[1].class = AtomClass::default();
-        it.ligands[1].atoms = atoms.into();
+        structure.ligands[1].atoms = atoms.into();
     });
-    assert_eq!(of_ligand.unwrap(), "an atom has no class");
+    assert_eq!(ligand_refusal.unwrap(), "an atom has no class");
 }
 
 #[test]
 fn ligands_and_chains_beyond_a_limit_are_refused() {
     let changes: [(Change, &str); 3] = [
         (
-            |it| {
-                *it = Structure {
-                    ligands: std::mem::take(&mut it.ligands),
+            |structure| {
+                *structure = Structure {
+                    ligands: std::mem::take(&mut structure.ligands),
                     atom_start: vec![0],
                     ..Structure::default()
                 }
@@ -197,11 +212,11 @@ fn ligands_and_chains_beyond_a_limit_are_refused() {
             "it has ligands, but no chain",
         ),
         (
-            |it| it.ligands[0] = ligand(&vec![[0; 3]; 65_536]),
+            |structure| structure.ligands[0] = ligand(&vec![[0; 3]; 65_536]),
             "a ligand has more than 65535 atoms",
         ),
         (
-            |it| it.chains = vec![Chain::default(); 524_288],
+            |structure| structure.chains = vec![Chain::default(); 524_288],
             "it has more than 524287 chains",
         ),
     ];
@@ -213,14 +228,32 @@ fn ligands_and_chains_beyond_a_limit_are_refused() {
 #[test]
 fn residues_whose_chain_or_atoms_do_not_exist_are_refused() {
     let changes: [(Change, &str); 8] = [
-        (|it| it.residues[1].chain = 1, "a chain that"),
-        (|it| it.loose[0].chain = 1, "a chain that"),
-        (|it| it.residues.truncate(1), "one after the other"),
-        (|it| it.atom_start[0] = 1, "one after the other"),
-        (|it| it.atom_start[1] = 5, "one after the other"),
-        (|it| it.atom_start[2] = 3, "one after the other"),
-        (|it| it.loose[0].atom_count = 2, "one after the other"),
-        (|it| it.atom_start.clear(), "one after the other"),
+        (|structure| structure.residues[1].chain = 1, "a chain that"),
+        (|structure| structure.loose[0].chain = 1, "a chain that"),
+        (
+            |structure| structure.residues.truncate(1),
+            "one after the other",
+        ),
+        (
+            |structure| structure.atom_start[0] = 1,
+            "one after the other",
+        ),
+        (
+            |structure| structure.atom_start[1] = 5,
+            "one after the other",
+        ),
+        (
+            |structure| structure.atom_start[2] = 3,
+            "one after the other",
+        ),
+        (
+            |structure| structure.loose[0].atom_count = 2,
+            "one after the other",
+        ),
+        (
+            |structure| structure.atom_start.clear(),
+            "one after the other",
+        ),
     ];
     for (change, part) in changes {
         let message = refusal(change).unwrap();
@@ -233,7 +266,7 @@ fn residues_whose_chain_or_atoms_do_not_exist_are_refused() {
 #[test]
 fn channels_without_a_value_for_each_residue_are_refused() {
     assert_eq!(
-        refusal(|it| it.channels[0].values.push(1.0)).unwrap(),
+        refusal(|structure| structure.channels[0].values.push(1.0)).unwrap(),
         "channel x has 3 values for 2 residues (fix: give each residue a value, NaN where there \
          is none)"
     );

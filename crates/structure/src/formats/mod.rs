@@ -13,10 +13,10 @@ use super::atom_table::{AtomTable, FieldsOfAtoms};
 use super::compression::Compression;
 use super::format::Format;
 use super::ions;
-use super::text::Place;
+use super::text::FilePlace;
 use crate::Result;
 
-/// What the rest of the program knows of a format.
+/// The properties and functions of a format.
 struct FormatRow {
     /// The name in messages.
     name: &'static str,
@@ -31,8 +31,8 @@ struct FormatRow {
     has_line: fn(&[u8]) -> bool,
     /// Reads text into an empty table.
     read: fn(&[u8], ReadOptions, &mut AtomTable) -> Result<()>,
-    /// Where a run of [`Run::offset`](super::atom_table::Run::offset) starts.
-    place: fn(&[u8], u32) -> Place<'_>,
+    /// Where a run of [`AtomRun::offset`](super::atom_table::AtomRun::offset) starts.
+    place: fn(&[u8], u32) -> FilePlace<'_>,
     /// Where text of this format holds B factors; `None` for a binary format.
     b_factors: Option<BFactorColumn>,
 }
@@ -69,7 +69,7 @@ formats! {
         overrides_name: false,
         has_line: pdb::is_atom_line,
         read: pdb::read,
-        place: |text, offset| Place::Line(text, offset),
+        place: |text, offset| FilePlace::Line(text, offset),
         b_factors: Some(BFactorColumn { find: pdb::b_factor_fields, width: Some(6) }),
     },
     Mmcif: FormatRow {
@@ -79,7 +79,7 @@ formats! {
         overrides_name: true,
         has_line: |_| false,
         read: mmcif::read,
-        place: |text, offset| Place::Line(text, offset),
+        place: |text, offset| FilePlace::Line(text, offset),
         b_factors: Some(BFactorColumn { find: mmcif::b_factor_fields, width: None }),
     },
     BinaryCif: FormatRow {
@@ -142,8 +142,7 @@ impl Format {
         })
     }
 
-    /// The format of a file: the one that its text must have, else its name's, else the one
-    /// that its text may have.
+    /// The format of a file: its text's if that overrides the name, else its name's, else its text's.
     pub(super) fn of_file(name: &str, text: &[u8]) -> Option<Self> {
         let by_text = Self::from_text(text);
         let certain = by_text.filter(|format| format.row().overrides_name);
@@ -154,8 +153,8 @@ impl Format {
         Self::ALL.iter().copied().find(|&format| is(format))
     }
 
-    /// Text whose lines end with line feeds. Lines that carriage returns alone end, as the first line of
-    /// the text shows, get line feeds. Offsets stay.
+    /// Text whose lines end with line feeds. If a carriage return alone ends the first line, all carriage
+    /// returns become line feeds. Offsets stay valid.
     pub(super) fn with_line_feeds(self, text: &[u8]) -> Cow<'_, [u8]> {
         let is_text = self.row().b_factors.is_some();
         let first_end = memchr::memchr2(b'\n', b'\r', text).filter(|_| is_text);
@@ -183,8 +182,8 @@ impl Format {
         Ok(())
     }
 
-    /// Where a run of [`Run::offset`](super::atom_table::Run::offset) starts, for messages.
-    pub(super) fn place(self, text: &[u8], offset: u32) -> Place<'_> {
+    /// Where a run of [`AtomRun::offset`](super::atom_table::AtomRun::offset) starts, for messages.
+    pub(super) fn place(self, text: &[u8], offset: u32) -> FilePlace<'_> {
         (self.row().place)(text, offset)
     }
 

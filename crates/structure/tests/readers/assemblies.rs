@@ -217,16 +217,16 @@ fn a_copy_has_the_links_of_the_deposited_chain_and_none_to_the_previous_copy() {
 
 #[test]
 fn positions_are_rounded_to_0_001_angstrom_with_halves_away_from_zero() {
-    let at = |x: &str, by: &str| {
+    let moved_x = |x: &str, by: &str| {
         let atom = format!("CA ALA A A 1 {x} 0 0\n");
         let operators = format!("{OPERATORS}{}", shift("1", by));
         xs(&built(&mmcif(&atom, "1 1 A\n", &operators), Format::Mmcif))[0]
     };
-    assert_eq!(at("0", "0.0005"), 1);
-    assert_eq!(at("0", "-0.0005"), -1);
-    assert_eq!(at("0.002", "0.00049"), 2);
-    assert_eq!(at("-0.002", "0.0005"), -2);
-    assert_eq!(at("-99999.999", "0.0004"), -99_999_999);
+    assert_eq!(moved_x("0", "0.0005"), 1);
+    assert_eq!(moved_x("0", "-0.0005"), -1);
+    assert_eq!(moved_x("0.002", "0.00049"), 2);
+    assert_eq!(moved_x("-0.002", "0.0005"), -2);
+    assert_eq!(moved_x("-99999.999", "0.0004"), -99_999_999);
 }
 
 #[test]
@@ -262,8 +262,8 @@ fn single_rows_need_no_loop_and_atoms_need_no_label() {
 #[test]
 fn malformed_expressions_and_operators_are_refused_by_line() {
     let line_of = |text: &str, part: &str| {
-        let at = text.find(part).expect("it is there");
-        format!("line {}:", text[..at].matches('\n').count() + 1)
+        let offset = text.find(part).expect("it is there");
+        format!("line {}:", text[..offset].matches('\n').count() + 1)
     };
     for expression in [
         "(1", "1)", "((1))", "1,,2", "1,", "2-1", "1(2)", "(1),(2)", "()", "?",

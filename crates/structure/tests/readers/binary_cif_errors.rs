@@ -385,10 +385,10 @@ fn nesting_of_any_depth_is_passed_over() {
     deep.push(0xc0);
     let whole = file(vec![atom_site(&glycine())]);
     // The blocks of a file without its own map.
-    let at = whole
+    let key_start = whole
         .windows(10)
         .position(|key| key == b"dataBlocks")
         .unwrap();
-    deep.extend(&whole[at - 5..]);
+    deep.extend(&whole[key_start - 5..]);
     assert_eq!(read(&deep).unwrap()[0].xyz.len(), 3);
 }

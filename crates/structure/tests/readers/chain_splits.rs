@@ -22,9 +22,9 @@ fn glycine(id: &str, x: f64, segid: &str) -> String {
 /// A chain of linked glycines with these numbers, from `x` on.
 fn molecule(chain: char, numbers: impl IntoIterator<Item = i32>, x: f64, segid: &str) -> String {
     let residues = (0..).zip(numbers);
-    let text = residues.map(|(at, number)| {
+    let text = residues.map(|(index, number)| {
         let id = format!("GLY {chain}{number:4}");
-        glycine(&id, x + 4.0 * f64::from(at), segid)
+        glycine(&id, x + 4.0 * f64::from(index), segid)
     });
     text.collect()
 }
@@ -45,10 +45,13 @@ fn read(chain_split: ChainSplit, text: &str) -> Result<Structure> {
 /// The residues of each chain with rows, after its label id.
 fn chains(structure: &Structure) -> Vec<String> {
     let chains = (0..).zip(structure.row_chains());
-    let chains = chains.map(|(at, chain)| {
-        let of_chain = structure.residues.iter().filter(|it| it.chain == at);
+    let chains = chains.map(|(index, chain)| {
+        let residues = structure
+            .residues
+            .iter()
+            .filter(|residue| residue.chain == index);
         let label = chain.label_asym_id.as_deref().unwrap_or("-");
-        format!("{}/{label}: {}", chain.auth_asym_id, of_chain.count())
+        format!("{}/{label}: {}", chain.auth_asym_id, residues.count())
     });
     chains.collect()
 }
@@ -184,8 +187,8 @@ fn a_nucleotide_and_an_amino_acid_of_one_number_are_two_molecules() {
 fn numbers_that_start_anew_split_only_if_they_repeat() {
     let parts = |numbers: &[std::ops::Range<i32>]| {
         let parts = (0..).zip(numbers);
-        let parts =
-            parts.map(|(at, numbers)| molecule(' ', numbers.clone(), 200.0 * f64::from(at), ""));
+        let parts = parts
+            .map(|(index, numbers)| molecule(' ', numbers.clone(), 200.0 * f64::from(index), ""));
         parts.collect::<String>() + "END\n"
     };
     assert_eq!(
@@ -226,14 +229,14 @@ fn several_components_of_one_site_are_no_repeated_number() {
 
 #[test]
 fn insertion_codes_number_a_chain_too() {
-    let at = |id: &str, x| glycine(id, x, "");
+    let residue = |id: &str, x| glycine(id, x, "");
     let joined = |ids: [&str; 4], gap: f64| {
         format!(
             "{}{}TER\n{}{}END\n",
-            at(ids[0], 0.0),
-            at(ids[1], 4.0),
-            at(ids[2], 8.0 + gap),
-            at(ids[3], 12.0 + gap)
+            residue(ids[0], 0.0),
+            residue(ids[1], 4.0),
+            residue(ids[2], 8.0 + gap),
+            residue(ids[3], 12.0 + gap)
         )
     };
     let ids = ["GLY A  51", "GLY A  52", "GLY A  52A", "GLY A  53"];

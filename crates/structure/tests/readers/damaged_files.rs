@@ -111,8 +111,8 @@ fn damaged_files_say_what_is_wrong() {
     let mut flipped = packed.clone();
     flipped[40] ^= 0x55;
     let mut wrong_sum = packed.clone();
-    let at = wrong_sum.len() - 6;
-    wrong_sum[at] ^= 1;
+    let checksum = wrong_sum.len() - 6;
+    wrong_sum[checksum] ^= 1;
     for (name, bytes, wanted) in [
         ("cut.pdb.gz", &packed[..packed.len() - 9], "cut short"),
         ("cut.pdb.gz", &packed[..11], "cut short"),
@@ -149,15 +149,15 @@ fn files_that_cannot_be_opened_are_io_errors() {
     assert_eq!(reader().read_path(&path).unwrap().len(), 2);
 }
 
-/// The first run of bytes of this kind that begins at `at` or later.
-fn span(text: &[u8], at: usize, is_of_it: fn(&u8) -> bool) -> Range<usize> {
-    let skipped = text[at..].iter().take_while(|byte| !is_of_it(byte));
-    let start = at + skipped.count();
+/// The first run of bytes for which `belongs` is true that begins at `from` or later.
+fn span(text: &[u8], from: usize, belongs: fn(&u8) -> bool) -> Range<usize> {
+    let skipped = text[from..].iter().take_while(|byte| !belongs(byte));
+    let start = from + skipped.count();
     start
         ..start
             + text[start..]
                 .iter()
-                .take_while(|byte| is_of_it(byte))
+                .take_while(|byte| belongs(byte))
                 .count()
 }
 
@@ -174,28 +174,30 @@ fn is_of_number(byte: &u8) -> bool {
 fn mutate(text: &mut Vec<u8>, random: &mut Random) {
     const ODD: &[u8] = b"\0\n\r\t '\"#;_.?-+0123456789AZaz\x7f\xff";
     for _ in 0..=random.below(8) {
-        let at = random.below(text.len().max(1)).min(text.len());
-        let end = (at + random.below(90)).min(text.len());
+        let start = random.below(text.len().max(1)).min(text.len());
+        let end = (start + random.below(90)).min(text.len());
         match random.below(8) {
-            0 => text.truncate(at),
-            1 => drop(text.drain(at..end)),
-            2 => text.splice(at..at, text[at..end].to_vec()).for_each(drop),
-            3 => text.insert(at, ODD[random.below(ODD.len())]),
+            0 => text.truncate(start),
+            1 => drop(text.drain(start..end)),
+            2 => text
+                .splice(start..start, text[start..end].to_vec())
+                .for_each(drop),
+            3 => text.insert(start, ODD[random.below(ODD.len())]),
             4 => {
-                let token = span(text, at, is_of_token);
+                let token = span(text, start, is_of_token);
                 // A token that was repeated before is long.
                 let times = (1 + random.below(500)).min(10_000 / token.len().max(1));
                 let many = text[token.clone()].repeat(times);
                 text.splice(token.end..token.end, many).for_each(drop);
             }
             5 => {
-                let first = span(text, at, is_of_number);
+                let first = span(text, start, is_of_number);
                 let second = span(text, end.max(first.end), is_of_number);
                 let (a, b) = (text[first.clone()].to_vec(), text[second.clone()].to_vec());
                 text.splice(second, a).for_each(drop);
                 text.splice(first, b).for_each(drop);
             }
-            _ if at < text.len() => text[at] = ODD[random.below(ODD.len())],
+            _ if start < text.len() => text[start] = ODD[random.below(ODD.len())],
             _ => {}
         }
     }

@@ -40,7 +40,8 @@ fn names(structure: &Structure) -> Vec<&str> {
 fn atoms_after_end_are_the_next_model() {
     let frame = |x: f64| format!("{}TER\nEND\n", atom(" CA  ALA A   1", x));
     let frames = [1.0, 2.0, 3.0].map(frame).concat();
-    let numbers = |models: &[Structure]| -> Vec<i32> { models.iter().map(|it| it.model).collect() };
+    let numbers =
+        |models: &[Structure]| -> Vec<i32> { models.iter().map(|model| model.model).collect() };
     let all = read(Models::All, &frames);
     assert_eq!(numbers(&all), [1, 2, 3]);
     assert_eq!(all.iter().map(xs).collect::<Vec<_>>(), [[1], [2], [3]]);
@@ -145,7 +146,7 @@ fn names_of_copies_depend_on_the_file_alone_and_pass_over_names_that_it_has() {
     let painted = fields
         .residues
         .iter()
-        .map(|it| (it.model, &*it.chain.auth_asym_id));
+        .map(|residue| (residue.model, &*residue.chain.auth_asym_id));
     assert_eq!(
         painted.collect::<Vec<_>>(),
         [(0, "B"), (0, "A"), (0, "A-2")]
@@ -183,11 +184,11 @@ fn an_ensemble_is_not_joined() {
     );
     // An ion on the axis of symmetry is in one place in all parts.
     let with_ions = |count: u32| {
-        let ion = |at| {
+        let ion = |index| {
             line(
                 "HETATM",
-                &format!("CA    CA A {}", 301 + at),
-                500.0 + f64::from(at),
+                &format!("CA    CA A {}", 301 + index),
+                500.0 + f64::from(index),
             )
         };
         let ions: String = (0..count).map(ion).collect();
@@ -225,14 +226,15 @@ fn joined_models_of_mmcif_keep_labels_and_accessions() {
         .unwrap()
         .remove(0);
     let labels: Vec<&str> = (joined.chains.iter())
-        .map(|it| it.label_asym_id.as_deref().unwrap())
+        .map(|chain| chain.label_asym_id.as_deref().unwrap())
         .collect();
     assert_eq!(
         (names(&joined), labels),
         (vec!["X", "Y", "X-2"], vec!["A", "B", "A-2"])
     );
-    let accession =
-        |at: usize| &*joined.uniprot[joined.residues[at].uniprot.unwrap().accession as usize];
+    let accession = |residue: usize| {
+        &*joined.uniprot[joined.residues[residue].uniprot.unwrap().accession as usize]
+    };
     assert_eq!([0, 1, 2].map(accession), ["P1", "P2", "P1"]);
 }
 
@@ -255,16 +257,16 @@ fn notes(models: Models, name: &str, text: &str) -> u32 {
         .unwrap();
     let notes = read
         .iter()
-        .map(|it| it.findings.count(Check::ModelsOfAssembly));
+        .map(|structure| structure.findings.count(Check::ModelsOfAssembly));
     notes.sum()
 }
 
 /// A model with twenty alpha carbons of `comp`, moved by `shift`, with every distance stretched.
 fn model(number: i32, comp: &str, shift: f64, stretch: f64) -> String {
-    let atoms = (1..21).map(|at| {
-        let number = f64::from(at);
+    let atoms = (1..21).map(|index| {
+        let number = f64::from(index);
         atom(
-            &format!(" CA  {comp} A{at:4}"),
+            &format!(" CA  {comp} A{index:4}"),
             (shift + 3.8 * number) * stretch,
         )
     });
@@ -318,7 +320,7 @@ fn ensembles_of_the_samples_do_not_look_like_assemblies() {
         several += usize::from(models.len() > 1);
         let notes = models
             .iter()
-            .map(|it| it.findings.count(Check::ModelsOfAssembly));
+            .map(|model| model.findings.count(Check::ModelsOfAssembly));
         assert_eq!(notes.sum::<u32>(), 0, "{}", path.display());
     }
     assert!(several > 0);

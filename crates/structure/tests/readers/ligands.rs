@@ -252,8 +252,8 @@ REMARK 350   BIOMT3   2  0.000000  0.000000  1.000000       50.00000
         .iter()
         .map(|ligand| {
             let number = ligand.auth_seq_id.unwrap();
-            let at = ligand.atoms[0].xyz;
-            (&*ligand.auth_asym_id, number, ligand.molecule, at)
+            let xyz = ligand.atoms[0].xyz;
+            (&*ligand.auth_asym_id, number, ligand.molecule, xyz)
         })
         .collect();
     let expected = [

@@ -41,7 +41,7 @@ fn assembly(count: usize, generators: &str) -> String {
 
 /// An alpha carbon of a PDB file.
 fn alpha_carbon(comp: &str, number: usize, place: usize) -> String {
-    let [x, y, z] = [place % 100, place / 100 % 100, place / 10_000].map(|it| it as f64 * 5.0);
+    let [x, y, z] = [place % 100, place / 100 % 100, place / 10_000].map(|cell| cell as f64 * 5.0);
     format!("ATOM      1  CA  {comp} A{number:4}    {x:8.3}{y:8.3}{z:8.3}  1.00  9.00\n")
 }
 
@@ -55,17 +55,17 @@ fn row(chain: &str, number: usize, model: usize) -> String {
 fn splitting_chains_is_linear_in_the_file() {
     let cases: &[Case] = &[
         ("molecules of a chain whose numbers start anew", |n| {
-            let atoms = (0..n).map(|at| alpha_carbon("GLY", at % 2 + 1, 2 * at));
+            let atoms = (0..n).map(|i| alpha_carbon("GLY", i % 2 + 1, 2 * i));
             atoms.collect()
         }),
         ("residues of one number, in one place", |n| {
-            let atoms = (0..n).map(|at| alpha_carbon(["GLY", "ALA"][at % 2], 1, 0));
+            let atoms = (0..n).map(|i| alpha_carbon(["GLY", "ALA"][i % 2], 1, 0));
             alpha_carbon("GLY", 2, 5) + &atoms.collect::<String>()
         }),
         ("residues of one number, and each between others", |n| {
-            let atoms = (0..n).map(|at| {
-                let number = if at % 2 == 0 { 1 } else { at % 9999 };
-                alpha_carbon(["GLY", "ALA"][at / 2 % 2], number, 2 * at)
+            let atoms = (0..n).map(|i| {
+                let number = if i % 2 == 0 { 1 } else { i % 9999 };
+                alpha_carbon(["GLY", "ALA"][i / 2 % 2], number, 2 * i)
             });
             atoms.collect()
         }),
@@ -101,10 +101,10 @@ fn reading_is_linear_in_the_file() {
             "names of atoms of a residue, and one name again and again",
             |n| {
                 let atom =
-                    |name: &str, comp: &str, at: usize| format!("{name} {comp} A 1 1 {at} 2 3\n");
+                    |name: &str, comp: &str, i: usize| format!("{name} {comp} A 1 1 {i} 2 3\n");
                 let names =
-                    |comp: &'static str| (0..n).map(move |at| atom(&format!("X{at}"), comp, at));
-                let again = (0..n).map(|at| atom("O1P", "G", at));
+                    |comp: &'static str| (0..n).map(move |i| atom(&format!("X{i}"), comp, i));
+                let again = (0..n).map(|i| atom("O1P", "G", i));
                 let all = names("ALA").chain(names("G")).chain(again);
                 mmcif("", &all.collect::<String>())
             },

@@ -189,8 +189,9 @@ fn names_of_simulation_programs_are_read_as_the_residues_that_they_stand_for() {
             assert_reads_as(&renamed, &plain, name);
             let structure = read(&renamed);
             let residues = structure.residues.iter();
-            let mut renamed = residues.filter(|it| it.comp_id.starts_with(name.as_bytes()));
-            assert!(renamed.all(|it| it.flags.contains(ResidueFlags::SIMULATION_NAME)));
+            let mut renamed =
+                residues.filter(|residue| residue.comp_id.starts_with(name.as_bytes()));
+            assert!(renamed.all(|residue| residue.flags.contains(ResidueFlags::SIMULATION_NAME)));
         }
     }
     assert!(tested > 100, "{tested}");
@@ -221,16 +222,24 @@ fn names_that_the_dictionary_has_too_mean_what_the_atoms_are() {
             _ => text.clone(),
         };
         let structure = read_as(&text, format, ReadOptions::default()).unwrap();
-        let of = |number: i32| {
+        let residue_of = |number: i32| {
             let residue = structure
                 .residues
                 .iter()
-                .find(|it| it.auth_seq_id == number);
+                .find(|residue| residue.auth_seq_id == number);
             let residue = residue.unwrap();
             (residue.aa, residue.is_standard())
         };
-        assert_eq!([of(7), of(68)], [(b'S', false), (b'H', true)], "HSE");
-        assert_eq!([of(1), of(25)], [(b'L', false), (b'N', true)], "NLN");
+        assert_eq!(
+            [residue_of(7), residue_of(68)],
+            [(b'S', false), (b'H', true)],
+            "HSE"
+        );
+        assert_eq!(
+            [residue_of(1), residue_of(25)],
+            [(b'L', false), (b'N', true)],
+            "NLN"
+        );
     }
 }
 
@@ -322,12 +331,12 @@ fn atoms_of_caps_inside_residues_are_those_of_caps_of_their_own() {
         ["GLY ", " NT ", " CAT"],
         [1, 76],
     );
-    let own = caps(
+    let outside = caps(
         ["ACE ", " CH3", " C  ", " O  "],
         ["NME ", " N  ", " C  "],
         [0, 77],
     );
-    assert_reads_as(&inside, &own, "caps");
+    assert_reads_as(&inside, &outside, "caps");
     let structure = read(&inside);
     assert_eq!(
         structure
@@ -338,9 +347,9 @@ fn atoms_of_caps_inside_residues_are_those_of_caps_of_their_own() {
         5
     );
     assert_eq!(structure.residues.len(), 76);
-    for at in [0, 75] {
+    for index in [0, 75] {
         assert!(
-            structure.residues[at]
+            structure.residues[index]
                 .flags
                 .contains(ResidueFlags::RENAMED_ATOMS)
         );
@@ -384,7 +393,7 @@ fn an_atom_that_is_there_twice_counts_once() {
         let flags = |structure: &Structure| {
             let chosen = structure.residues.iter();
             chosen
-                .filter(|it| it.flags.contains(ResidueFlags::ALTERNATE_CHOSEN))
+                .filter(|residue| residue.flags.contains(ResidueFlags::ALTERNATE_CHOSEN))
                 .count() as u32
         };
         assert_eq!(flags(&structure), count);

@@ -465,7 +465,7 @@ fn an_entity_of_entity_poly_alone_is_polymer() {
 #[test]
 fn scattered_lines_are_of_one_residue_up_to_1000_atoms() {
     let residues = |count: u32| {
-        let first = (0..count).map(|at| atom(&format!("C{at:03} ALA A   1"), 1.0));
+        let first = (0..count).map(|i| atom(&format!("C{i:03} ALA A   1"), 1.0));
         let rest = [atom(" CA  ALA A   2", 4.8), atom(" CA  ALA A   1", 1.0)];
         pdb(&first.chain(rest).collect::<Vec<_>>()).residues.len()
     };

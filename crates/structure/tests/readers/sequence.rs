@@ -6,9 +6,11 @@ use tapeloop_test_support::repository;
 /// A PDB file with these lines before its atoms: a C-alpha for each residue, given as component,
 /// chain, and number with insertion code (`"GLY A  12 "`). The residues are far apart.
 fn text_of(before: &str, residues: &[&str]) -> String {
-    let atom = |(at, residue): (usize, &&str)| {
-        let x = 10.0 * at as f64;
-        format!("ATOM  {at:5}  CA  {residue}   {x:8.3}   0.000   0.000  1.00 20.00           C\n")
+    let atom = |(index, residue): (usize, &&str)| {
+        let x = 10.0 * index as f64;
+        format!(
+            "ATOM  {index:5}  CA  {residue}   {x:8.3}   0.000   0.000  1.00 20.00           C\n"
+        )
     };
     let atoms: String = residues.iter().enumerate().map(atom).collect();
     format!("{before}{atoms}")
@@ -113,9 +115,9 @@ END
     let found = structure
         .residues
         .iter()
-        .map(|it| (it.aa, it.sequence_position));
+        .map(|residue| (residue.aa, residue.sequence_position));
     let expected = [(b'A', 2), (b'G', 4), (b'Q', 6), (b'A', 7)];
-    assert!(found.eq(expected.map(|(aa, at)| (aa, Some(at)))));
+    assert!(found.eq(expected.map(|(aa, position)| (aa, Some(position)))));
 }
 
 #[test]
@@ -156,12 +158,12 @@ SEQRES   1 A    3  MET ALA GLY
         + &model(1, &["ALA A   2 ", "GLY A   3 "])
         + &model(2, &["MET A   1 ", "GLY A   3 "]);
     let structures = read_all(&text, Format::Pdb);
-    let of = |structure: &Structure| -> Vec<_> {
+    let positions = |structure: &Structure| -> Vec<_> {
         let residues = structure.residues.iter();
-        residues.map(|it| it.sequence_position).collect()
+        residues.map(|residue| residue.sequence_position).collect()
     };
-    assert_eq!(of(&structures[0]), some([2, 3]));
-    assert_eq!(of(&structures[1]), some([1, 3]));
+    assert_eq!(positions(&structures[0]), some([2, 3]));
+    assert_eq!(positions(&structures[1]), some([1, 3]));
 }
 
 #[test]
@@ -191,7 +193,8 @@ fn mmcif_has_label_seq_id() {
     let mut reader = Reader::new(ReadOptions::default());
     let structure = reader.read_path(&path).unwrap().swap_remove(0);
     assert!(!structure.residues.is_empty());
-    let is_label = |it: &tapeloop_structure::Residue| it.sequence_position == it.label_seq_id;
+    let is_label =
+        |residue: &tapeloop_structure::Residue| residue.sequence_position == residue.label_seq_id;
     assert!(structure.residues.iter().all(is_label));
     assert!(structure.residues[0].label_seq_id.is_some());
 }
@@ -200,14 +203,14 @@ fn mmcif_has_label_seq_id() {
 #[test]
 fn the_two_formats_of_an_entry_agree() {
     let mut reader = Reader::new(ReadOptions::default());
-    let mut of = |name: &str| {
+    let mut positions_in = |name: &str| {
         let path = repository("samples").join(name);
         let structure = reader.read_path(&path).unwrap().swap_remove(0);
         let residues = structure.residues.iter();
-        let positions: Vec<_> = residues.map(|it| it.sequence_position).collect();
+        let positions: Vec<_> = residues.map(|residue| residue.sequence_position).collect();
         positions
     };
-    let positions = of("1a8o.pdb");
+    let positions = positions_in("1a8o.pdb");
     assert!(positions.iter().all(Option::is_some));
-    assert_eq!(positions, of("1a8o.cif.gz"));
+    assert_eq!(positions, positions_in("1a8o.cif.gz"));
 }

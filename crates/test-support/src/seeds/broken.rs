@@ -10,68 +10,69 @@ use tapeloop_engine::backend::contract::{
 };
 use tapeloop_engine::record::BufferId;
 
-/// A bug of a [`Broken`] backend.
+/// The bug of a [`BrokenBackend`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bug {
-    /// None.
+    /// No bug.
     None,
-    /// Batches count as done at once.
+    /// Batches are reported as done at once.
     DoneTooEarly,
-    /// A slot that was done once says so ever after.
+    /// A slot that was done once is reported as done from then on.
     DoneEver,
-    /// Every launch is of the slot's first graph.
+    /// Every launch launches the slot's first graph.
     FirstGraph,
-    /// Batches are not marked.
+    /// No fence follows a batch.
     NoFence,
-    /// A graph built by hand lacks one edge; which of them, counted over all nodes.
+    /// An explicit graph lacks this edge, counted over all nodes.
     NoEdge(usize),
-    /// All slots use one buffer of the first.
+    /// All slots use this buffer of the first slot.
     Shared(BufferId),
     /// Updates of graphs do nothing.
     NoUpdate,
-    /// Launches and marks wait until somebody asks, and updates overtake them.
+    /// Launches and fences wait until the slot is asked whether it is done, and updates overtake them.
     LateLaunch,
 }
 
-pub struct Broken {
+/// A backend that forwards all calls, with one bug.
+pub struct BrokenBackend {
     bug: Bug,
-    watch: Arc<Watch>,
+    watch: Arc<BatchCounts>,
 }
 
-/// Batches on their way through all slots, by the marks.
+/// Counts the batches of all slots by their fences.
 #[derive(Default)]
-pub struct Watch {
-    given: AtomicUsize,
+pub struct BatchCounts {
+    fenced: AtomicUsize,
     in_flight: AtomicUsize,
     peak: AtomicUsize,
-    twice: AtomicUsize,
+    overlapping: AtomicUsize,
 }
 
-impl Watch {
-    /// Batches that were marked.
-    pub fn given(&self) -> usize {
-        self.given.load(Relaxed)
+impl BatchCounts {
+    /// Batches that were followed by a fence.
+    pub fn fenced(&self) -> usize {
+        self.fenced.load(Relaxed)
     }
 
-    /// Those that nobody has seen done.
+    /// Fenced batches that have not been reported as done.
     pub fn in_flight(&self) -> usize {
         self.in_flight.load(Relaxed)
     }
 
-    /// The most that there were at once.
+    /// The largest number of batches in flight at once.
     pub fn peak(&self) -> usize {
         self.peak.load(Relaxed)
     }
 
-    /// Those that a slot was given before the one before was seen done.
-    pub fn twice(&self) -> usize {
-        self.twice.load(Relaxed)
+    /// Batches that a slot was given before its previous batch was reported as done.
+    pub fn overlapping(&self) -> usize {
+        self.overlapping.load(Relaxed)
     }
 
-    fn give(&self, busy: bool) {
-        self.given.fetch_add(1, Relaxed);
+    fn count_fence(&self, busy: bool) {
+        self.fenced.fetch_add(1, Relaxed);
         if busy {
-            self.twice.fetch_add(1, Relaxed)
+            self.overlapping.fetch_add(1, Relaxed)
         } else {
             self.peak
                 .fetch_max(self.in_flight.fetch_add(1, Relaxed) + 1, Relaxed)
@@ -84,21 +85,21 @@ pub struct BrokenSlot {
     /// The shared buffer of the first slot.
     shared: Option<Addresses>,
     late: Vec<Option<GraphId>>,
-    watch: Arc<Watch>,
-    /// A batch was marked, and nobody has seen it done.
+    watch: Arc<BatchCounts>,
+    /// A batch was fenced, and has not been reported as done.
     busy: bool,
     was_done: bool,
     first_graph: Option<GraphId>,
 }
 
-impl Broken {
+impl BrokenBackend {
     pub fn backend(inner: Arc<dyn Backend>, bug: Bug) -> Arc<dyn Backend> {
-        Broken::watched(inner, bug).1
+        BrokenBackend::watched(inner, bug).1
     }
 
-    pub fn watched(inner: Arc<dyn Backend>, bug: Bug) -> (Arc<Watch>, Arc<dyn Backend>) {
-        let watch = Arc::new(Watch::default());
-        let broken = Broken {
+    pub fn watched(inner: Arc<dyn Backend>, bug: Bug) -> (Arc<BatchCounts>, Arc<dyn Backend>) {
+        let watch = Arc::new(BatchCounts::default());
+        let broken = BrokenBackend {
             bug,
             watch: Arc::clone(&watch),
         };
@@ -106,7 +107,7 @@ impl Broken {
     }
 }
 
-impl BackendHooks for Broken {
+impl BackendHooks for BrokenBackend {
     type Slot = BrokenSlot;
 
     fn slot(&self, opened: &[Box<dyn DeviceSlot>]) -> BrokenSlot {
@@ -137,7 +138,7 @@ impl BrokenSlot {
         Ok(())
     }
 
-    fn seen(&mut self) {
+    fn count_done(&mut self) {
         if std::mem::take(&mut self.busy) {
             self.watch.in_flight.fetch_sub(1, Relaxed);
         }
@@ -146,7 +147,7 @@ impl BrokenSlot {
 
 impl Drop for BrokenSlot {
     fn drop(&mut self) {
-        self.seen();
+        self.count_done();
     }
 }
 
@@ -225,7 +226,7 @@ impl SlotHooks for BrokenSlot {
     }
 
     fn fence(&mut self, inner: &mut dyn DeviceSlot) -> Result<()> {
-        self.watch.give(self.busy);
+        self.watch.count_fence(self.busy);
         self.busy = true;
         match self.bug {
             Bug::NoFence => Ok(()),
@@ -246,14 +247,14 @@ impl SlotHooks for BrokenSlot {
         };
         if !matches!(done, Ok(false)) {
             self.was_done = true;
-            self.seen();
+            self.count_done();
         }
         done
     }
 
     fn wait(&mut self, inner: &mut dyn DeviceSlot) -> Result<()> {
         self.catch_up(inner)?;
-        self.seen();
+        self.count_done();
         match self.bug {
             Bug::DoneTooEarly => Ok(()),
             Bug::DoneEver if self.was_done => Ok(()),

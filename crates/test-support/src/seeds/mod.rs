@@ -22,9 +22,9 @@ fn number(name: &str) -> Option<u64> {
     Some(number.unwrap_or_else(|_| panic!("{name}={text} is no number")))
 }
 
-/// Runs `body` on the seeds 0 to `count`, or on as many as `TAPELOOP_SIM_SEEDS`
-/// says, or on `TAPELOOP_SIM_SEED` alone. The seed that fails is told, as the line
-/// that runs it again. Returns how many there were.
+/// Runs `body` on the seeds from 0 to `count`, or on as many as `TAPELOOP_SIM_SEEDS` states, or on
+/// `TAPELOOP_SIM_SEED` alone. For a seed that fails, prints the command that runs it again. Returns the number of
+/// seeds.
 pub fn each_seed<F: Fn(u64)>(count: u64, body: F) -> u64 {
     let seeds = match number("TAPELOOP_SIM_SEED") {
         Some(seed) => seed..seed + 1,
@@ -34,8 +34,8 @@ pub fn each_seed<F: Fn(u64)>(count: u64, body: F) -> u64 {
     for seed in seeds {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| body(seed))) {
             let (file, test) = place(std::any::type_name::<F>());
-            // A helper may have asked; the thread has the test's name, unless the
-            // tests run on one.
+            // The closure may be a helper's. The thread has the test's name, unless all tests run on one
+            // thread.
             let thread = std::thread::current();
             let test = thread.name().filter(|name| *name != "main").unwrap_or(test);
             eprintln!("run it again: TAPELOOP_SIM_SEED={seed} cargo test --test {file} {test}");

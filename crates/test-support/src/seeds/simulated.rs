@@ -1,4 +1,4 @@
-//! Simulated devices, and what must hold of them when a test has ended.
+//! Simulated devices, and the checks after a test.
 
 use std::sync::Arc;
 use tapeloop_engine::backend::Backend;
@@ -18,7 +18,7 @@ pub fn device_with(options: SimOptions) -> (Arc<SimBackend>, Arc<dyn Backend>) {
     (sim, backend)
 }
 
-/// No rule was broken, and everything was given back.
+/// Asserts that no rule was broken, and that all resources were released.
 pub fn assert_clean(sim: &SimBackend) {
     let violations: Vec<String> = sim.violations().iter().map(|v| v.to_string()).collect();
     assert!(violations.is_empty(), "{violations:#?}");

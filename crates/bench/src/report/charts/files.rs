@@ -1,8 +1,8 @@
-//! The parts of the work on files, compared with programs that do the same.
+//! The work on files, compared with programs that do the same work.
 
-use super::super::axis::{Axis, Scale};
+use super::super::axis::{AxisScale, ChartAxis};
 use super::super::figure::Figure;
-use super::super::rows::{Row, Rows};
+use super::super::rows::{ChartRow, RowChart};
 use super::super::style::Look;
 use crate::format::{self, capital};
 use crate::merged::{MergedPoint, is_of_files, workload};
@@ -26,9 +26,9 @@ pub(super) fn figures(points: &[MergedPoint]) -> Vec<Figure> {
     figures
 }
 
-fn row(label: &str, look: Look, rate: Spread, ratio: Option<f64>) -> Row {
+fn row(label: &str, look: Look, rate: Spread, ratio: Option<f64>) -> ChartRow {
     let ratio = ratio.map(|ratio| format!(", {}", format::times(ratio)));
-    Row {
+    ChartRow {
         heading: None,
         label: label.to_owned(),
         look,
@@ -45,7 +45,7 @@ fn row(label: &str, look: Look, rate: Spread, ratio: Option<f64>) -> Row {
 
 fn figure(threads: usize, points: &[&MergedPoint]) -> Option<Figure> {
     let mut rows = Vec::new();
-    let mut says = Vec::new();
+    let mut fastest = Vec::new();
     let mut has_others = false;
     for point in points {
         let (Some(figures), Some(period)) = (point.figures(), point.period()) else {
@@ -55,32 +55,32 @@ fn figure(threads: usize, points: &[&MergedPoint]) -> Option<Figure> {
         if atoms.is_nan() || atoms <= 0.0 {
             continue;
         }
-        let own = period.rate(atoms);
+        let own_rate = period.rate(atoms);
         let name = workload(&point.facts.workload);
         let backend = match point.facts.mode.as_str() {
             "" => "tapeloop".to_owned(),
             mode => format!("tapeloop, {mode}"),
         };
-        let mut group = vec![row(&backend, Look::own("graph", &[]), own, None)];
+        let mut group = vec![row(&backend, Look::for_mode("graph", &[]), own_rate, None)];
         has_others |= !figures.references.is_empty();
         for reference in &figures.references {
-            if let Some(spread) = Spread::of(&reference.period_ns) {
+            if let Some(spread) = Spread::from_values(&reference.period_ns) {
                 let rate = spread.rate(atoms);
-                let ratio = own.median / rate.median;
+                let ratio = own_rate.median / rate.median;
                 group.push(row(&reference.name, Look::OTHER, rate, Some(ratio)));
             }
         }
         group.sort_by(|one, other| other.value.total_cmp(&one.value));
         if let Some(first) = group.first_mut() {
-            says.push(format!("{name}: {}", first.label));
+            fastest.push(format!("{name}: {}", first.label));
             first.heading = Some((capital(&name), String::new()));
         }
         rows.extend(group);
     }
-    let rows = Rows {
-        axis: Axis {
+    let rows = RowChart {
+        axis: ChartAxis {
             title: "atoms per second",
-            scale: Scale::Decades,
+            scale: AxisScale::Decades,
             tick: format::per_s_tick,
         },
         bars: false,
@@ -99,7 +99,7 @@ fn figure(threads: usize, points: &[&MergedPoint]) -> Option<Figure> {
             format!(
                 "The fastest at {}. Ratios are tapeloop's rate divided by the program's; bars show \
              the range of the repetitions.",
-                says.join("; ")
+                fastest.join("; ")
             )
         } else {
             "Each from start to end; bars show the range of the repetitions.".to_owned()

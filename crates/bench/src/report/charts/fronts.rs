@@ -1,8 +1,9 @@
-//! What the fronts reach of the ring's rate: items in and out cost the host time.
+//! A chart of the share of the ring's rate that each front reaches: packing and reading items costs
+//! the host time.
 
-use super::super::axis::{Axis, Scale};
+use super::super::axis::{AxisScale, ChartAxis};
 use super::super::figure::Figure;
-use super::super::rows::{Row, Rows};
+use super::super::rows::{ChartRow, RowChart};
 use super::super::style::Look;
 use crate::format::{self, capital};
 use crate::merged::{MergedPoint, bases, is_of_files, title};
@@ -41,7 +42,7 @@ pub(super) fn figure(points: &[MergedPoint]) -> Option<Figure> {
                 "engine" => (Ink::Blue, "Engine, items in and out"),
                 other => (Ink::Blue, other),
             };
-            rows.push(Row {
+            rows.push(ChartRow {
                 heading: first.then(|| (capital(&title(&base.facts)), String::new())),
                 label: name.to_owned(),
                 look: Look::solid(ink),
@@ -53,10 +54,10 @@ pub(super) fn figure(points: &[MergedPoint]) -> Option<Figure> {
             first = false;
         }
     }
-    let rows = Rows {
-        axis: Axis {
+    let rows = RowChart {
+        axis: ChartAxis {
             title: "rate, as a share of the ring's",
-            scale: Scale::Linear,
+            scale: AxisScale::Linear,
             tick: format::percent_tick,
         },
         bars: true,

@@ -1,17 +1,17 @@
 //! Latencies: their distribution, and how they rise with the load.
 
-use super::super::axis::{Axis, Scale, share};
+use super::super::axis::{AxisScale, ChartAxis, share};
 use super::super::figure::Figure;
 use super::super::plot::{Dot, Line, Plot};
-use super::super::style::{Look, Shape};
+use super::super::style::{Look, Marker};
 use super::super::sweeps::alike_but_for_mode;
 use crate::format::{self, capital};
 use crate::merged::{MergedPoint, bases, names, title, workload};
 use crate::record::{Figures, Latency, PointFacts};
 
-const TIME: Axis = Axis {
+const TIME: ChartAxis = ChartAxis {
     title: "latency",
-    scale: Scale::Decades,
+    scale: AxisScale::Decades,
     tick: format::time_tick,
 };
 
@@ -49,13 +49,13 @@ fn closed_loops(bases: &[(&MergedPoint, &Figures)]) -> Option<Figure> {
             dots: curve(&figures.closed),
         });
     let lines: Vec<Line> = lines.filter(|line| !line.dots.is_empty()).collect();
-    let says = bases.iter().filter(|(_, figures)| figures.closed.count > 0);
-    let says = says.map(|(base, figures)| {
+    let latencies = bases.iter().filter(|(_, figures)| figures.closed.count > 0);
+    let latencies = latencies.map(|(base, figures)| {
         let p99 = format::time(figures.closed.p99_ns as f64);
         format!("{} {p99}", title(&base.facts))
     });
-    let says: Vec<String> = says.collect();
-    let caption = format!("p99 latency: {}.", says.join("; "));
+    let latencies: Vec<String> = latencies.collect();
+    let caption = format!("p99 latency: {}.", latencies.join("; "));
     let plot = distributions(lines);
     let title = "Distribution of latencies in a closed loop".to_owned();
     Figure::plot("latency-closed".to_owned(), title, caption, plot)
@@ -63,9 +63,9 @@ fn closed_loops(bases: &[(&MergedPoint, &Figures)]) -> Option<Figure> {
 
 fn distributions(lines: Vec<Line>) -> Plot {
     Plot {
-        x: Axis {
+        x: ChartAxis {
             title: "share of batches at least as fast",
-            scale: Scale::Tail,
+            scale: AxisScale::Tail,
             tick: share,
         },
         y: TIME,
@@ -75,7 +75,7 @@ fn distributions(lines: Vec<Line>) -> Plot {
     }
 }
 
-/// The curve, up to the last share that the number of latencies resolves.
+/// The points of a latency curve, up to the last share that the number of latencies resolves.
 fn curve(latency: &Latency) -> Vec<Dot> {
     let last = 1.0 - 0.5 / latency.count.max(1) as f64;
     let dots = latency.curve.iter();
@@ -87,7 +87,7 @@ fn curve(latency: &Latency) -> Vec<Dot> {
 fn distribution(base: &MergedPoint, figures: &Figures) -> Option<Figure> {
     let closed = Line {
         name: "closed loop".to_owned(),
-        look: Look::own("graph", &[]),
+        look: Look::for_mode("graph", &[]),
         dots: curve(&figures.closed),
     };
     let mut lines = vec![closed];
@@ -130,7 +130,7 @@ fn load(base: &MergedPoint, points: &[MergedPoint]) -> Option<Figure> {
     let mut lines = Vec::new();
     for (point, name) in alike.iter().zip(names(&facts, "")) {
         let open = &point.figures()?.open;
-        let of = |words: &str, ns: fn(&Latency) -> u64, look| {
+        let line = |words: &str, ns: fn(&Latency) -> u64, look| {
             let dots = open.iter().filter(|open| open.load > 0.0);
             let dots = dots.map(|open| Dot::bare(open.load, ns(&open.latency) as f64));
             Line {
@@ -139,14 +139,14 @@ fn load(base: &MergedPoint, points: &[MergedPoint]) -> Option<Figure> {
                 dots: dots.collect(),
             }
         };
-        let look = Look::own(&point.facts.mode, &[]);
+        let look = Look::for_mode(&point.facts.mode, &[]);
         let hollow = Look {
             dashed: true,
-            shape: Shape::Diamond,
+            marker: Marker::Diamond,
             ..look
         };
-        lines.push(of("p99", |latency| latency.p99_ns, look));
-        lines.push(of("median", |latency| latency.p50_ns, hollow));
+        lines.push(line("p99", |latency| latency.p99_ns, look));
+        lines.push(line("median", |latency| latency.p50_ns, hollow));
     }
     let open = &base.figures()?.open;
     let (least, most) = (open.first()?, open.last()?);
@@ -159,9 +159,9 @@ fn load(base: &MergedPoint, points: &[MergedPoint]) -> Option<Figure> {
         format::time(most.latency.p99_ns as f64),
     );
     let plot = Plot {
-        x: Axis {
+        x: ChartAxis {
             title: "load, as a share of the closed loop's rate",
-            scale: Scale::Linear,
+            scale: AxisScale::Linear,
             tick: format::percent_tick,
         },
         y: TIME,

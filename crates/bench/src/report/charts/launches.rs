@@ -1,6 +1,6 @@
 //! The period against the number of kernels: what replay saves for each launch.
 
-use super::super::axis::{Axis, Scale};
+use super::super::axis::{AxisScale, ChartAxis};
 use super::super::figure::Figure;
 use super::super::plot::{Dot, Line, Plot};
 use super::super::style::Look;
@@ -13,7 +13,7 @@ pub(super) fn figures(points: &[MergedPoint]) -> Vec<Figure> {
     let mut figures: Vec<Figure> = Vec::new();
     for graph in sweeps.iter().filter(|sweep| sweep.facts.mode == "graph") {
         let id = format!("launches-{}", graph.facts.workload);
-        // One chart a workload, of its first pair.
+        // A workload has one chart, for its first pair of sweeps.
         if figures.iter().any(|figure| figure.id == id) {
             continue;
         }
@@ -41,8 +41,8 @@ fn figure(id: String, graph: &Sweep<'_>, stream: &Sweep<'_>) -> Option<Figure> {
         }
     };
     let lines = vec![
-        line("stream: launches", stream, Look::own("stream", &[])),
-        line("graph: replay", graph, Look::own("graph", &[])),
+        line("stream: launches", stream, Look::for_mode("stream", &[])),
+        line("graph: replay", graph, Look::for_mode("graph", &[])),
     ];
     let (of_graph, of_stream) = (medians(graph), medians(stream));
     let saved = of_graph.iter().filter_map(|(kernels, graph)| {
@@ -64,14 +64,14 @@ fn figure(id: String, graph: &Sweep<'_>, stream: &Sweep<'_>) -> Option<Figure> {
     };
     let caption = format!("{what} of {most} kernels: {each}. The shaded area is the time saved.");
     let plot = Plot {
-        x: Axis {
+        x: ChartAxis {
             title: "kernels per batch",
-            scale: Scale::Linear,
+            scale: AxisScale::Linear,
             tick: format::plain,
         },
-        y: Axis {
+        y: ChartAxis {
             title: "time per batch",
-            scale: Scale::Linear,
+            scale: AxisScale::Linear,
             tick: format::time_tick,
         },
         lines,

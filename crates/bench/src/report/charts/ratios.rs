@@ -1,7 +1,7 @@
 //! The engine compared with other programs at the same work.
 
 use super::super::figure::Figure;
-use super::super::rows::{Row, Rows};
+use super::super::rows::{ChartRow, RowChart};
 use super::super::style::Look;
 use super::super::sweeps::against;
 use super::super::verdict::by_program;
@@ -27,10 +27,10 @@ pub(super) fn figure(points: &[MergedPoint]) -> Option<Figure> {
                 Some(false) => ", outputs differ",
                 _ => "",
             };
-            rows.push(Row {
+            rows.push(ChartRow {
                 heading: first.then(|| (capital(&title(&base.facts)), String::new())),
                 label: reference.name.clone(),
-                look: Look::own(&base.facts.mode, &[]),
+                look: Look::for_mode(&base.facts.mode, &[]),
                 value: change.ratio,
                 low: change.low,
                 high: change.high,
@@ -42,11 +42,11 @@ pub(super) fn figure(points: &[MergedPoint]) -> Option<Figure> {
     let mut first = true;
     for (name, changes) in by_program(points) {
         let ratios: Vec<f64> = changes.iter().map(|change| change.ratio).collect();
-        if let (Some(all), 2..) = (Spread::of(&ratios), ratios.len()) {
-            rows.push(Row {
+        if let (Some(all), 2..) = (Spread::from_values(&ratios), ratios.len()) {
+            rows.push(ChartRow {
                 heading: first.then(|| ("All points: median and range".to_owned(), String::new())),
                 label: name.to_owned(),
-                look: Look::own("graph", &[]),
+                look: Look::for_mode("graph", &[]),
                 value: all.median,
                 low: all.low,
                 high: all.high,
@@ -62,6 +62,6 @@ pub(super) fn figure(points: &[MergedPoint]) -> Option<Figure> {
          significant difference. Bars of the base points show the 99% interval of the \
          ratio, or its range if there are few repetitions."
             .to_owned(),
-        Rows::of_ratios("times as fast as the other program", rows),
+        RowChart::of_ratios("times as fast as the other program", rows),
     )
 }

@@ -1,14 +1,14 @@
 //! How many times as fast graph replay is as stream launches, wherever both were measured.
 
 use super::super::figure::Figure;
-use super::super::rows::{Row, Rows};
+use super::super::rows::{ChartRow, RowChart};
 use super::super::style::Look;
 use super::super::sweeps::pairs;
 use super::super::verdict::replay_change;
 use crate::format::{self, capital};
 use crate::merged::{MergedPoint, full_title, workload};
 use crate::record::PointFacts;
-use crate::statistics::Finding;
+use crate::statistics::ChangeFinding;
 use tapeloop_svg::Ink;
 
 pub(super) fn figure(points: &[MergedPoint]) -> Option<Figure> {
@@ -34,12 +34,12 @@ pub(super) fn figure(points: &[MergedPoint]) -> Option<Figure> {
                 continue;
             };
             let (ink, about) = match change.finding {
-                Finding::More => (Ink::Blue, ""),
-                Finding::Less => (Ink::Vermilion, ", slower"),
-                Finding::Same => (Ink::Quiet, ", equal"),
-                Finding::Unclear => (Ink::Quiet, ", too noisy"),
+                ChangeFinding::More => (Ink::Blue, ""),
+                ChangeFinding::Less => (Ink::Vermilion, ", slower"),
+                ChangeFinding::Same => (Ink::Quiet, ", equal"),
+                ChangeFinding::Unclear => (Ink::Quiet, ", too noisy"),
             };
-            rows.push(Row {
+            rows.push(ChartRow {
                 heading: (place == 0).then(|| {
                     let heading = format!("{}{shared}", capital(&workload(name)));
                     (heading, String::new())
@@ -47,7 +47,7 @@ pub(super) fn figure(points: &[MergedPoint]) -> Option<Figure> {
                 label,
                 look: Look {
                     ink,
-                    ..Look::own("graph", &[])
+                    ..Look::for_mode("graph", &[])
                 },
                 value: change.ratio,
                 low: change.low,
@@ -62,12 +62,13 @@ pub(super) fn figure(points: &[MergedPoint]) -> Option<Figure> {
         "To the right of 1x graph replay is faster. Bars show the 99% interval of the \
          ratio, or its range if there are few repetitions."
             .to_owned(),
-        Rows::of_ratios("times as fast as stream launches", rows),
+        RowChart::of_ratios("times as fast as stream launches", rows),
     )
 }
 
-/// Takes the first part of all labels away, if several have the same one and more after it. Returns
-/// it, for the heading: `, 48 kernels`.
+/// Removes the first part of the labels if there are several labels, and all begin with the same
+/// part and have more after it. Returns the part as text for the heading, `, 48 kernels`, and the
+/// labels.
 fn without_shared_start(labels: Vec<String>) -> (String, Vec<String>) {
     let starts: Option<Vec<(&str, &str)>> =
         labels.iter().map(|label| label.split_once(", ")).collect();
@@ -94,11 +95,11 @@ mod tests {
     use super::without_shared_start;
 
     #[test]
-    fn what_all_labels_begin_with_stands_in_the_heading() {
-        let of = |labels: &[&str]| {
+    fn the_first_part_that_all_labels_share_stands_in_the_heading() {
+        let split = |labels: &[&str]| {
             without_shared_start(labels.iter().map(|&label| label.to_owned()).collect())
         };
-        let (shared, labels) = of(&["4 kernels, 2 MiB", "4 kernels, 8 MiB, explicit nodes"]);
+        let (shared, labels) = split(&["4 kernels, 2 MiB", "4 kernels, 8 MiB, explicit nodes"]);
         assert_eq!(shared, ", 4 kernels");
         assert_eq!(labels, ["2 MiB", "8 MiB, explicit nodes"]);
         for kept in [
@@ -108,10 +109,10 @@ mod tests {
             &[],
         ] {
             assert_eq!(
-                of(kept),
+                split(kept),
                 (
                     String::new(),
-                    kept.iter().map(|&it| it.to_owned()).collect()
+                    kept.iter().map(|&label| label.to_owned()).collect()
                 )
             );
         }

@@ -1,8 +1,8 @@
-//! How busy the parts of the machine are at the base points.
+//! A chart of how busy the parts of the machine are at the base points.
 
-use super::super::axis::{Axis, Scale};
+use super::super::axis::{AxisScale, ChartAxis};
 use super::super::figure::Figure;
-use super::super::rows::{Row, Rows};
+use super::super::rows::{ChartRow, RowChart};
 use super::super::style::Look;
 use crate::diagnosis::{Activity, activities, bound};
 use crate::format::{self, capital};
@@ -21,14 +21,15 @@ pub(super) fn figure(points: &[MergedPoint]) -> Option<Figure> {
         };
         let bound = bound(figures, &base.facts);
         let mut activities = activities(figures, &base.facts);
-        // Stages overlap the limits, and include the time in which batches wait for each other.
-        let name = bound.as_ref().map(|it| it.name);
-        activities.retain(|it| it.reached.is_some() || name == Some(it.name));
-        activities.retain(|it| it.share >= SHARE_MIN);
+        // Stages are left out, except one that bounds the point: they overlap the limits, and include
+        // the time in which batches wait for each other.
+        let name = bound.as_ref().map(|activity| activity.name);
+        activities.retain(|activity| activity.reached.is_some() || name == Some(activity.name));
+        activities.retain(|activity| activity.share >= SHARE_MIN);
         activities.sort_by(|one, other| other.share.total_cmp(&one.share));
         for (place, activity) in activities.iter().enumerate() {
             let is_bound = Some(activity.name) == name;
-            rows.push(Row {
+            rows.push(ChartRow {
                 heading: (place == 0).then(|| heading(base, bound.as_ref())),
                 label: activity.name.to_owned(),
                 look: Look::solid(if is_bound { Ink::Blue } else { Ink::Sky }),
@@ -39,10 +40,10 @@ pub(super) fn figure(points: &[MergedPoint]) -> Option<Figure> {
             });
         }
     }
-    let rows = Rows {
-        axis: Axis {
+    let rows = RowChart {
+        axis: ChartAxis {
             title: "share of the time of a batch, or of the limit",
-            scale: Scale::Linear,
+            scale: AxisScale::Linear,
             tick: format::percent_tick,
         },
         bars: true,
@@ -68,10 +69,10 @@ fn heading(base: &MergedPoint, bound: Option<&Activity>) -> (String, String) {
     (capital(&title(&base.facts)), bound)
 }
 
-/// The share, and what it is of: `94%: 52.1 of 55.3 GB/s`.
+/// The share, the value that was reached and the largest possible value: `94%: 52.1 of 55.3 GB/s`.
 fn text(activity: &Activity) -> String {
     let percent = format::percent(activity.share);
-    let Some((reached, of, unit)) = &activity.reached else {
+    let Some((reached, possible, unit)) = &activity.reached else {
         return format!("{percent} of the time, in sampled batches");
     };
     let value = |value: f64| match unit.as_str() {
@@ -80,5 +81,5 @@ fn text(activity: &Activity) -> String {
         "ns" => format::time(value),
         unit => format!("{} {unit}", format::digits(value)),
     };
-    format!("{percent}: {} of {}", value(*reached), value(*of))
+    format!("{percent}: {} of {}", value(*reached), value(*possible))
 }

@@ -1,6 +1,6 @@
-//! Throughput against the size of batches, a line for each mode.
+//! Charts of the throughput against the size of batches, with a line for each mode.
 
-use super::super::axis::{Axis, Scale};
+use super::super::axis::{AxisScale, ChartAxis};
 use super::super::figure::Figure;
 use super::super::plot::{Dot, Gap, Line, Plot};
 use super::super::style::Look;
@@ -9,11 +9,11 @@ use super::super::verdict::replay_change;
 use crate::format::{self, capital};
 use crate::merged::{MergedPoint, names, size, workload};
 use crate::record::{Figures, Limits, PointFacts};
-use crate::statistics::{Finding, Spread};
+use crate::statistics::{ChangeFinding, Spread};
 
-/// What the throughput of a workload counts.
+/// The quantity whose rate is a workload's throughput.
 struct Measure {
-    axis: Axis,
+    axis: ChartAxis,
     text: fn(f64) -> String,
     amount: fn(&Figures) -> f64,
 }
@@ -36,12 +36,12 @@ const BATCHES: Measure = Measure {
     amount: |_| 1.0,
 };
 
-const fn axis(title: &'static str, tick: fn(f64) -> String) -> Axis {
-    let scale = Scale::Decades;
-    Axis { title, scale, tick }
+const fn axis(title: &'static str, tick: fn(f64) -> String) -> ChartAxis {
+    let scale = AxisScale::Decades;
+    ChartAxis { title, scale, tick }
 }
 
-/// Why other programs differ at small batches.
+/// A sentence on why other programs differ at small batches.
 const OF_OTHER_PROGRAMS: &str = " Other programs replay graphs of the same work. Small batches show \
      what each program adds to it: PyTorch and CuPy make their calls from Python, PyTorch computes \
      with torch.add, and tapeloop copies small batches by a kernel.";
@@ -77,15 +77,14 @@ fn figure(name: &str, sweeps: &[&Sweep<'_>], limits: &Limits) -> Option<Figure> 
         });
         lines.push(Line {
             name,
-            look: Look::own(&sweep.facts.mode, &used),
+            look: Look::for_mode(&sweep.facts.mode, &used),
             dots: dots.collect(),
         });
     }
     let mut caption = caption(&measure, first, &lines);
     let gap = gap(sweeps);
-    // Programs in the mode of the first line: graphs and launches do not make one line.
-    let beside = first.points.iter().map(|(.., figures)| *figures);
-    let programs = programs(beside);
+    // Only programs in the mode of the first line are shown: graphs and launches do not make one line.
+    let programs = programs(first.points.iter().map(|(.., figures)| *figures));
     if name == "launch"
         && programs
             .iter()
@@ -116,9 +115,9 @@ fn figure(name: &str, sweeps: &[&Sweep<'_>], limits: &Limits) -> Option<Figure> 
         (false, _) => ("size of a batch", format::plain as fn(f64) -> String),
     };
     let plot = Plot {
-        x: Axis {
+        x: ChartAxis {
             title: x.0,
-            scale: Scale::Doublings,
+            scale: AxisScale::Doublings,
             tick: x.1,
         },
         y: measure.axis,
@@ -133,24 +132,24 @@ fn figure(name: &str, sweeps: &[&Sweep<'_>], limits: &Limits) -> Option<Figure> 
     Figure::plot(format!("throughput-{name}"), title, caption, plot)
 }
 
-/// The smallest ratio whose text has room between the lines.
+/// The smallest ratio that is marked: at smaller ratios the text has no room between the lines.
 const GAP_MIN: f64 = 2.0;
 
-/// How many times as fast the first sweep, of graphs, is as the one of stream launches, at the
-/// base point.
+/// A mark at the base point of how many times as fast the first sweep of graphs is as the first
+/// sweep of stream launches; `None` if it is not significantly faster or too little.
 fn gap(sweeps: &[&Sweep<'_>]) -> Option<Gap> {
     let place = |mode: &str| sweeps.iter().position(|sweep| sweep.facts.mode == mode);
     let (graph, stream) = (place("graph")?, place("stream")?);
     let (key, base, _) = sweeps[graph]
         .points
         .iter()
-        .find(|(_, it, _)| it.is_base())?;
+        .find(|(_, point, _)| point.is_base())?;
     let (_, launched, _) = sweeps[stream]
         .points
         .iter()
         .find(|(known, ..)| known == key)?;
     let change = replay_change(&(base, launched))?;
-    (change.finding == Finding::More && change.ratio >= GAP_MIN).then(|| Gap {
+    (change.finding == ChangeFinding::More && change.ratio >= GAP_MIN).then(|| Gap {
         lines: (graph, stream),
         x: *key as f64,
         text: format!("{} times", format::factor(change.ratio)),
@@ -179,7 +178,7 @@ fn dot(key: u64, rate: Spread) -> Dot {
 fn reference(program_name: &str, place: usize, sweep: &Sweep<'_>, measure: &Measure) -> Line {
     let dots = sweep.points.iter().filter_map(|(key, _, figures)| {
         let reference = program(figures, program_name)?;
-        let period = Spread::of(&reference.period_ns)?;
+        let period = Spread::from_values(&reference.period_ns)?;
         Some(dot(*key, period.rate((measure.amount)(figures))))
     });
     Line {
@@ -189,9 +188,9 @@ fn reference(program_name: &str, place: usize, sweep: &Sweep<'_>, measure: &Meas
     }
 }
 
-/// The rates at the smallest and the largest batch: of the fastest and the slowest line.
+/// A caption with the rates of the fastest and the slowest line at the smallest and the largest batch.
 fn caption(measure: &Measure, first: &Sweep<'_>, lines: &[Line]) -> String {
-    let at = |facts: &PointFacts, dot: fn(&Line) -> Option<&Dot>| {
+    let rates_at = |facts: &PointFacts, dot: fn(&Line) -> Option<&Dot>| {
         let rates = lines
             .iter()
             .filter_map(|line| Some((dot(line)?.y, &line.name)));
@@ -211,8 +210,8 @@ fn caption(measure: &Measure, first: &Sweep<'_>, lines: &[Line]) -> String {
     let (Some(small), Some(large)) = (first.points.first(), first.points.last()) else {
         return String::new();
     };
-    let small = at(&small.1.facts, |line| line.dots.first());
-    let large = at(&large.1.facts, |line| line.dots.last());
+    let small = rates_at(&small.1.facts, |line| line.dots.first());
+    let large = rates_at(&large.1.facts, |line| line.dots.last());
     let spread = "Bars show the range of the repetitions.";
     format!("{}; {large}. {spread}", capital(&small))
 }

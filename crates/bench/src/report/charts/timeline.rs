@@ -1,7 +1,7 @@
-//! Some consecutive batches, slot by slot and stage by stage.
+//! A chart of some consecutive batches over time, by slot and stage.
 
-use super::super::figure::{Drawing, Figure};
-use super::super::slots::Slots;
+use super::super::figure::{ChartDrawing, Figure};
+use super::super::slots::SlotChart;
 use crate::format::{self, capital};
 use crate::merged::{MergedPoint, title, workload};
 use crate::record::Figures;
@@ -26,10 +26,10 @@ pub(super) fn figures(points: &[MergedPoint]) -> Vec<Figure> {
             id,
             title: format!("{}: slots over time", capital(&workload(name))),
             caption: caption(point, measured),
-            drawing: Drawing::Slots(Slots {
+            drawing: ChartDrawing::SlotChart(SlotChart {
                 spans: measured.spans.clone(),
             }),
-            legend: Slots::legend(),
+            legend: SlotChart::legend(),
         });
     }
     figures

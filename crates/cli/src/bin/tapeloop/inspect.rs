@@ -13,7 +13,9 @@ use tapeloop_cli::exit_codes::GOOD;
 use tapeloop_cli::terminal::say;
 use tapeloop_error::internal::printable;
 use tapeloop_files::shown;
-use tapeloop_inputs::packed::{ASSEMBLIES, Batch, PackedFile, SetSettings, enum_name, files_in};
+use tapeloop_inputs::packed::{
+    ASSEMBLIES, PackedBatch, PackedFile, SetSettings, enum_name, files_in,
+};
 use tapeloop_inputs::structure_name;
 
 /// What a set holds.
@@ -201,7 +203,7 @@ fn find(files: &[impl AsRef<Path>], name: &str) -> Result<Vec<Json>> {
     Ok(found)
 }
 
-fn input_json(source: &str, file: &Path, batch: &Batch, rows: Range<usize>) -> Result<Json> {
+fn input_json(source: &str, file: &Path, batch: &PackedBatch, rows: Range<usize>) -> Result<Json> {
     let place =
         |structures| json!({"source": source, "file": shown(file), "structures": structures});
     if let Some(error) = batch.error(rows.start) {

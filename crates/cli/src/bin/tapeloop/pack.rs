@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tapeloop::error::{Context, Error, Result};
 use tapeloop::features::Input;
 use tapeloop::structure::ReadBudget;
-use tapeloop_annotations::Wanted;
+use tapeloop_annotations::WantedColumns;
 use tapeloop_bench::internal::format;
 use tapeloop_cli::config::Config;
 use tapeloop_cli::exit_codes::{self, GOOD, INTERRUPTED, REJECTED};
@@ -55,7 +55,7 @@ pub(super) fn pack(args: PackArgs) -> Result<u8> {
     let packed = tapeloop_inputs::check(&config.input, &Trajectories::Unknown, &reader, keeps)?;
     check_apart(&config)?;
     // A set holds what the kernels read. Runs over it add columns to their tables.
-    let annotations = load_annotations(&config, &packed, &Wanted::NONE)?.map(Arc::new);
+    let annotations = load_annotations(&config, &packed, &WantedColumns::NONE)?.map(Arc::new);
     let provenance = match &annotations {
         Some(annotations) => Some(annotations.provenance()),
         None => kept_annotations(packed)?,
@@ -66,7 +66,7 @@ pub(super) fn pack(args: PackArgs) -> Result<u8> {
     let interrupt = signals::listen()?;
     let mut set = SetWriter::open(
         &config.output,
-        SetSettings::of(&config.settings, provenance),
+        SetSettings::from_config(&config.settings, provenance),
     )?;
     let counters = Arc::new(RunCounters::default());
     let sources = SourceThread::start(sources, &interrupt, &counters)?;

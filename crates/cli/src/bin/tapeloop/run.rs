@@ -420,7 +420,7 @@ where
     let reject = move |source: &mut Source| {
         // Without earlier results no file's identity is looked up.
         let is_earlier = |id: FileId| earlier.contains(&id);
-        if !earlier.is_empty() && FileId::of(&source.path).is_some_and(is_earlier) {
+        if !earlier.is_empty() && FileId::from_path(&source.path).is_some_and(is_earlier) {
             let error = replaces_input(&source.path);
             source.content = Err(replaced.get_or_init(|| error).clone());
         }

@@ -1,9 +1,9 @@
 //! A `Pipeline` driven by a seed: every choice and every moment is the seed's, so
 //! that a run is the same run again.
 
-use crate::mix::{Fate, Item, Log, Mix, Output, UNIFORMS, Uniforms};
+use crate::mix::{Item, ItemFate, Mix, Output, UNIFORMS, Uniforms, WriteLog};
 use crate::random::Random;
-use crate::seeds::broken::{Broken, Bug, Watch};
+use crate::seeds::broken::{BatchCounts, BrokenBackend, Bug};
 use crate::seeds::simulated::device_with;
 use rayon::ThreadPool;
 use std::collections::BTreeMap;
@@ -49,7 +49,7 @@ impl Setup {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Event {
     Built(Option<String>),
-    Accepted(u64, Fate),
+    Accepted(u64, ItemFate),
     Refused(u32),
     Delivered(u64, u32, Result<Output, String>),
     Nothing,
@@ -69,8 +69,8 @@ pub(crate) struct Outcome {
 
 struct Driver {
     pipeline: Pipeline<Mix>,
-    watch: Arc<Watch>,
-    log: Arc<Log>,
+    watch: Arc<BatchCounts>,
+    log: Arc<WriteLog>,
     random: Random,
     now: Instant,
     slots: usize,
@@ -92,9 +92,9 @@ pub(crate) fn run(seed: u64, setup: &Setup, pool: &Arc<ThreadPool>) -> Outcome {
         faults: setup.faults.clone(),
         ..SimOptions::seeded(seed)
     });
-    let (watch, backend) = Broken::watched(backend, setup.bug);
+    let (watch, backend) = BrokenBackend::watched(backend, setup.bug);
     let config = config(&mut random, setup);
-    let log = Arc::new(Log::default());
+    let log = Arc::new(WriteLog::default());
     let mut mix = Mix::logged(&log);
     mix.forgets = setup.forgets;
     let built = Pipeline::new(mix, &[Arc::clone(&backend)], Arc::clone(pool), &config);
@@ -245,10 +245,10 @@ impl Driver {
         let mut item = Item::new(self.ids, elements);
         self.ids += 1;
         item.fate = match self.random.below(10) {
-            0 => Fate::NoExtent,
-            1 => Fate::WriteFails,
-            2 => Fate::ReadFails,
-            _ => Fate::Fine,
+            0 => ItemFate::NoExtent,
+            1 => ItemFate::WriteFails,
+            2 => ItemFate::ReadFails,
+            _ => ItemFate::Fine,
         };
         item
     }
@@ -334,7 +334,7 @@ impl Driver {
     }
 
     fn check_flight(&mut self) {
-        let (flight, twice, slots) = (self.watch.in_flight(), self.watch.twice(), self.slots);
+        let (flight, twice, slots) = (self.watch.in_flight(), self.watch.overlapping(), self.slots);
         self.check(self.faulted || (flight <= slots && twice == 0), || {
             format!("{flight} batches in {slots} slots, {twice} given too early")
         });
@@ -371,7 +371,7 @@ impl Driver {
         });
         let is_written = self.log.0.lock().unwrap().contains(&item.id);
         let wrong = match &result {
-            Ok(output) if item.fate == Fate::Fine => {
+            Ok(output) if item.fate == ItemFate::Fine => {
                 uniforms.map(|uniforms| item.output(uniforms)).as_ref() != Some(output)
             }
             Ok(_) => true,
@@ -379,8 +379,8 @@ impl Driver {
                 let own = own_error(&item);
                 // The device is asked before an item is read, and may be before it
                 // is written.
-                let early =
-                    item.fate == Fate::ReadFails || (item.fate == Fate::WriteFails && !is_written);
+                let early = item.fate == ItemFate::ReadFails
+                    || (item.fate == ItemFate::WriteFails && !is_written);
                 let is_own = own.is_some_and(|own| error.to_string().contains(own));
                 let planned = self.faulted && is_planned(error);
                 self.outcome.failed |= planned;
@@ -405,7 +405,7 @@ impl Driver {
 
     fn check_counters(&mut self) {
         let c = self.pipeline.counters();
-        let (accepted, given) = (self.accepted, self.watch.given() as u64);
+        let (accepted, given) = (self.accepted, self.watch.fenced() as u64);
         let sums = [
             c.items_done + c.items_rejected == accepted,
             c.bucket_hits + c.bucket_misses == c.batches,
@@ -434,10 +434,10 @@ impl Driver {
 /// What an item is rejected with on any device.
 fn own_error(item: &Item) -> Option<&'static str> {
     match item.fate {
-        Fate::NoExtent => Some("no extent, as told"),
+        ItemFate::NoExtent => Some("no extent, as told"),
         _ if item.x.len() > ELEMENTS_MAX => Some("a batch holds at most"),
-        Fate::WriteFails => Some("no write, as told"),
-        Fate::ReadFails => Some("no read, as told"),
-        Fate::Fine => None,
+        ItemFate::WriteFails => Some("no write, as told"),
+        ItemFate::ReadFails => Some("no read, as told"),
+        ItemFate::Fine => None,
     }
 }

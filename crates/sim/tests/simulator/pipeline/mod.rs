@@ -4,7 +4,7 @@
 mod driver;
 mod rings;
 
-use crate::mix::Fate;
+use crate::mix::ItemFate;
 use crate::seeds::broken::Bug;
 use crate::seeds::each_seed;
 use driver::{Event, Outcome, Setup, run};
@@ -43,9 +43,9 @@ fn every_item_comes_out_once_and_right_and_the_run_repeats() {
         for event in &outcome.trace {
             match event {
                 Event::Refused(_) => met[0] += 1,
-                Event::Accepted(_, Fate::NoExtent) => met[1] += 1,
-                Event::Accepted(_, Fate::WriteFails) => met[2] += 1,
-                Event::Accepted(_, Fate::ReadFails) => met[3] += 1,
+                Event::Accepted(_, ItemFate::NoExtent) => met[1] += 1,
+                Event::Accepted(_, ItemFate::WriteFails) => met[2] += 1,
+                Event::Accepted(_, ItemFate::ReadFails) => met[3] += 1,
                 _ => {}
             }
         }

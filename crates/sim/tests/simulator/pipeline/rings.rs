@@ -1,7 +1,7 @@
 //! A `Ring` stepped by a seed: slots in every state at once, in any order.
 
 use crate::random::Random;
-use crate::seeds::broken::{Broken, Bug};
+use crate::seeds::broken::{BrokenBackend, Bug};
 use crate::seeds::each_seed;
 use crate::seeds::simulated::device_with;
 use std::cell::Cell;
@@ -69,7 +69,7 @@ fn run(
         faults: faults.to_vec(),
         ..SimOptions::seeded(seed)
     });
-    let backend = Broken::backend(backend, bug);
+    let backend = BrokenBackend::backend(backend, bug);
     let policy = Policy {
         ready_max: 1 + random.below(2),
         warm_up: random.flip(),

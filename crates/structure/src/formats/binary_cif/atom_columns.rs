@@ -4,19 +4,20 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::category::Category;
-use super::column::Column;
-use super::expansion::Expansion;
+use super::column::DecodedColumn;
+use super::expansion::ExpansionBudget;
 use super::number_text::CellText;
 use crate::Models;
 use crate::Result;
 use crate::atom_table::{Atom, AtomTable};
 use crate::decimal::OCCUPANCY_ONE;
 use crate::formats::mmcif::atom_site::{
-    CHAIN_ITEMS, ITEM_COUNT, Item, RESIDUE_ITEMS, RunStart, element, find_columns, symbol_number,
+    AtomSiteItem, CHAIN_ITEMS, ITEM_COUNT, RESIDUE_ITEMS, RunStart, element, find_columns,
+    symbol_number,
 };
 use crate::formats::mmcif::not_null;
 use crate::read_limits::reserve;
-use crate::text::{Place, quoted};
+use crate::text::{FilePlace, quoted};
 use crate::text8::{Text8, text8};
 
 /// The coordinates of all rows by axis, in 0.001 A.
@@ -24,7 +25,7 @@ type Axes<'a> = [Cow<'a, [i32]>; 3];
 
 /// The columns of the items that are read.
 struct AtomColumns<'a> {
-    items: [Option<Column<'a>>; ITEM_COUNT],
+    items: [Option<DecodedColumn<'a>>; ITEM_COUNT],
     rows: u32,
 }
 
@@ -32,7 +33,7 @@ struct AtomColumns<'a> {
 pub(super) fn read(
     mut category: Category,
     models: Models,
-    expansion: &mut Expansion,
+    expansion: &mut ExpansionBudget,
     table: &mut AtomTable,
 ) -> Result<()> {
     let columns = category.take_columns()?;
@@ -41,7 +42,7 @@ pub(super) fn read(
         names.position(|other| other.eq_ignore_ascii_case(name.as_bytes()))
     };
     let found = find_columns(position)?;
-    table.guesses_elements |= found[Item::Symbol as usize].is_none();
+    table.guesses_elements |= found[AtomSiteItem::Symbol as usize].is_none();
     let mut items = [const { None }; ITEM_COUNT];
     for (item, column) in items.iter_mut().zip(found) {
         if let Some(column) = column {
@@ -58,22 +59,22 @@ pub(super) fn read(
 impl AtomColumns<'_> {
     fn add(&self, models: Models, table: &mut AtomTable) -> Result<()> {
         let rows = self.rows as usize;
-        let names = self.table(Item::Name, text8)?;
-        let symbols = self.table(Item::Symbol, symbol_number)?;
-        let altlocs = self.table(Item::AltId, |text| {
+        let names = self.table(AtomSiteItem::Name, text8)?;
+        let symbols = self.table(AtomSiteItem::Symbol, symbol_number)?;
+        let altlocs = self.table(AtomSiteItem::AltId, |text| {
             not_null(text).first().copied().unwrap_or(0)
         })?;
-        let b_factors = match self.column(Item::BFactor) {
+        let b_factors = match self.column(AtomSiteItem::BFactor) {
             Some(column) => column.b_factors()?,
             None => vec![f32::NAN; rows],
         };
-        let occupancies = match self.column(Item::Occupancy) {
+        let occupancies = match self.column(AtomSiteItem::Occupancy) {
             Some(column) => column.occupancies()?,
             None => vec![OCCUPANCY_ONE; rows],
         };
         let (axes, rounded) = self.usual_coordinates().unzip();
         let rounded = rounded.unwrap_or_else(|| vec![false; rows]);
-        let atoms = AtomRows {
+        let atoms = AtomValues {
             names: &names,
             symbols: &symbols,
             altlocs: &altlocs,
@@ -114,19 +115,19 @@ impl AtomColumns<'_> {
 
     /// The text of an item in a row; empty if the file lacks the item.
     #[inline]
-    fn text(&self, item: Item, row: usize) -> CellText<'_> {
+    fn text(&self, item: AtomSiteItem, row: usize) -> CellText<'_> {
         match self.column(item) {
             Some(column) => column.cell(row),
             None => CellText::Borrowed(b""),
         }
     }
 
-    fn column(&self, item: Item) -> Option<&Column<'_>> {
+    fn column(&self, item: AtomSiteItem) -> Option<&DecodedColumn<'_>> {
         self.items[item as usize].as_ref()
     }
 
-    /// What `value` makes of an item's text in each row.
-    fn table<T: Copy>(&self, item: Item, value: impl Fn(&[u8]) -> T) -> Result<Vec<T>> {
+    /// Applies `value` to an item's text in each row.
+    fn table<T: Copy>(&self, item: AtomSiteItem, value: impl Fn(&[u8]) -> T) -> Result<Vec<T>> {
         match self.column(item) {
             Some(column) => column.table(value),
             None => Ok(vec![value(b""); self.rows as usize]),
@@ -149,7 +150,8 @@ impl AtomColumns<'_> {
     /// The coordinates of all rows, if these are as in nearly every file, and whether those of each
     /// were rounded.
     fn usual_coordinates(&self) -> Option<(Axes<'_>, Vec<bool>)> {
-        let [x, y, z] = [Item::X, Item::Y, Item::Z].map(|item| self.column(item)?.coordinates());
+        let [x, y, z] = [AtomSiteItem::X, AtomSiteItem::Y, AtomSiteItem::Z]
+            .map(|item| self.column(item)?.coordinates());
         let axes = [x?, y?, z?];
         let mut any_rounded = vec![false; self.rows as usize];
         for axis in &axes {
@@ -164,7 +166,10 @@ impl AtomColumns<'_> {
     #[inline(never)]
     fn coordinates(&self, row: usize) -> Result<([i32; 3], bool)> {
         let (mut xyz, mut any_rounded) = ([0; 3], false);
-        for (value, item) in xyz.iter_mut().zip([Item::X, Item::Y, Item::Z]) {
+        for (value, item) in xyz
+            .iter_mut()
+            .zip([AtomSiteItem::X, AtomSiteItem::Y, AtomSiteItem::Z])
+        {
             let Some(column) = self.column(item) else {
                 continue;
             };
@@ -179,8 +184,8 @@ impl AtomColumns<'_> {
     }
 }
 
-/// What rows hold next to coordinates.
-struct AtomRows<'r> {
+/// The values of all rows next to the coordinates.
+struct AtomValues<'r> {
     names: &'r [Text8],
     /// Atomic numbers; 0 if unknown.
     symbols: &'r [u8],
@@ -191,8 +196,8 @@ struct AtomRows<'r> {
     rounded: &'r [bool],
 }
 
-impl AtomRows<'_> {
-    /// The atoms of `rows`. Zipped slices, as each index would be checked.
+impl AtomValues<'_> {
+    /// The atoms of `rows`. Slices are zipped, because each index would be bounds-checked.
     #[inline]
     fn atoms(
         &self,
@@ -233,6 +238,6 @@ impl AtomRows<'_> {
     }
 }
 
-fn place(row: usize) -> Place<'static> {
-    Place::Row("atom_site", row as u32)
+fn place(row: usize) -> FilePlace<'static> {
+    FilePlace::Row("atom_site", row as u32)
 }

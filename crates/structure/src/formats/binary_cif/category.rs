@@ -1,7 +1,7 @@
 //! Categories and their columns.
 
-use super::column::{Column, EncodedColumn};
-use super::expansion::Expansion;
+use super::column::{BinaryCifColumn, DecodedColumn};
+use super::expansion::ExpansionBudget;
 use super::message_pack::Cursor;
 use crate::Result;
 use tapeloop_error::internal::excerpt;
@@ -15,12 +15,12 @@ pub(super) struct Category<'a> {
     /// With the underscore.
     pub name: &'a [u8],
     pub rows: u32,
-    columns: Columns<'a>,
+    columns: CategoryColumns<'a>,
 }
 
-enum Columns<'a> {
-    Read(Vec<EncodedColumn<'a>>),
-    /// The place before them.
+enum CategoryColumns<'a> {
+    Read(Vec<BinaryCifColumn<'a>>),
+    /// Columns that have not been read; the cursor is before them.
     Skipped(Cursor<'a>),
 }
 
@@ -36,11 +36,11 @@ impl<'a> Category<'a> {
                 b"rowCount" => rows = Some(value.size()?),
                 b"columns" => {
                     columns = Some(match name.filter(|name| is_wanted(name)) {
-                        Some(name) => Columns::Read(read_columns(name, value)?),
+                        Some(name) => CategoryColumns::Read(read_columns(name, value)?),
                         None => {
                             let start = *value;
                             value.skip()?;
-                            Columns::Skipped(start)
+                            CategoryColumns::Skipped(start)
                         }
                     });
                 }
@@ -59,20 +59,20 @@ impl<'a> Category<'a> {
         })
     }
 
-    /// The columns, which are taken out.
-    pub(super) fn take_columns(&mut self) -> Result<Vec<EncodedColumn<'a>>> {
+    /// Takes the columns out of the category.
+    pub(super) fn take_columns(&mut self) -> Result<Vec<BinaryCifColumn<'a>>> {
         match &mut self.columns {
-            Columns::Read(columns) => Ok(std::mem::take(columns)),
-            Columns::Skipped(cursor) => read_columns(self.name, cursor),
+            CategoryColumns::Read(columns) => Ok(std::mem::take(columns)),
+            CategoryColumns::Skipped(cursor) => read_columns(self.name, cursor),
         }
     }
 
     /// Decodes one of the columns.
     pub(super) fn decode(
         &self,
-        column: &EncodedColumn<'a>,
-        expansion: &mut Expansion,
-    ) -> Result<Column<'a>> {
+        column: &BinaryCifColumn<'a>,
+        expansion: &mut ExpansionBudget,
+    ) -> Result<DecodedColumn<'a>> {
         let decoded = column.decode(self.rows, expansion);
         decoded.map_err(|error| {
             error.within(format!("{}.{}", excerpt(self.name), excerpt(column.name)))
@@ -81,7 +81,7 @@ impl<'a> Category<'a> {
 }
 
 /// Reads the array of columns of a category.
-fn read_columns<'a>(category: &[u8], cursor: &mut Cursor<'a>) -> Result<Vec<EncodedColumn<'a>>> {
+fn read_columns<'a>(category: &[u8], cursor: &mut Cursor<'a>) -> Result<Vec<BinaryCifColumn<'a>>> {
     let start = *cursor;
     let mut read = || {
         let count = cursor.array()?;
@@ -91,7 +91,7 @@ fn read_columns<'a>(category: &[u8], cursor: &mut Cursor<'a>) -> Result<Vec<Enco
         }
         let mut columns = Vec::with_capacity(count as usize);
         for _ in 0..count {
-            columns.push(EncodedColumn::read(cursor)?);
+            columns.push(BinaryCifColumn::read(cursor)?);
         }
         Ok(columns)
     };

@@ -3,24 +3,24 @@
 use std::borrow::Cow;
 
 use super::encodings::EncodedData;
-use super::expansion::Expansion;
+use super::expansion::ExpansionBudget;
 use super::float_decimal::{decimal_of_double, decimal_of_single};
-use super::ints::{Ints, mark};
+use super::ints::{Ints, mark_differences};
 use super::message_pack::{Cursor, FETCH_AGAIN};
 use super::number_text::{CellText, NumberText};
-use super::values::Values;
+use super::values::ColumnValues;
 use crate::decimal::{self, BadCoordinate, Decimal, LIMIT_MILLI};
 use crate::{Error, Result};
 use tapeloop_error::internal::excerpt;
 
 /// A column before it is decoded.
-pub(super) struct EncodedColumn<'a> {
+pub(super) struct BinaryCifColumn<'a> {
     pub name: &'a [u8],
     data: EncodedData<'a>,
     mask: Option<EncodedData<'a>>,
 }
 
-impl<'a> EncodedColumn<'a> {
+impl<'a> BinaryCifColumn<'a> {
     pub(super) fn read(cursor: &mut Cursor<'a>) -> Result<Self> {
         let start = *cursor;
         let (mut name, mut data, mut mask) = (None, None, None);
@@ -41,14 +41,18 @@ impl<'a> EncodedColumn<'a> {
             Ok(())
         })?;
         match (name, data) {
-            (Some(name), Some(data)) => Ok(EncodedColumn { name, data, mask }),
+            (Some(name), Some(data)) => Ok(BinaryCifColumn { name, data, mask }),
             (None, _) => Err(start.error("a column has no \"name\"")),
             (_, None) => Err(start.error("a column has no \"data\"")),
         }
     }
 
     /// Decodes the column, which must have `rows` values.
-    pub(super) fn decode(&self, rows: u32, expansion: &mut Expansion) -> Result<Column<'a>> {
+    pub(super) fn decode(
+        &self,
+        rows: u32,
+        expansion: &mut ExpansionBudget,
+    ) -> Result<DecodedColumn<'a>> {
         let values = self.data.decode(expansion)?;
         let check = |what: &str, len: usize| {
             if len == rows as usize {
@@ -60,7 +64,7 @@ impl<'a> EncodedColumn<'a> {
         };
         check("values", values.len())?;
         let Some(mask) = &self.mask else {
-            return Column::new(values, Ints::Same(PRESENT, 0));
+            return DecodedColumn::new(values, Ints::Same(PRESENT, 0));
         };
         let mask = mask.decode_ints(expansion);
         let mask = mask.map_err(|error| error.within("the mask"))?;
@@ -75,7 +79,7 @@ impl<'a> EncodedColumn<'a> {
         } else {
             mask
         };
-        Column::new(values, mask)
+        DecodedColumn::new(values, mask)
     }
 }
 
@@ -93,34 +97,34 @@ fn has_nulls(mask: &Ints) -> bool {
 }
 
 /// A decoded column.
-pub(super) struct Column<'a> {
+pub(super) struct DecodedColumn<'a> {
     /// Never undecoded, packed or plain integers.
-    pub values: Values<'a>,
+    pub values: ColumnValues<'a>,
     /// For each row of numbers 0, 1 for `.` or 2 for `?`. It is the same 0 without nulls, and in
     /// a column of strings.
     mask: Ints,
 }
 
-impl<'a> Column<'a> {
-    /// Integers become decimals, and the nulls of strings the strings `.` and `?`.
-    fn new(values: Values<'a>, mut mask: Ints) -> Result<Self> {
+impl<'a> DecodedColumn<'a> {
+    /// Converts integers to decimals, and the nulls of strings to the strings `.` and `?`.
+    fn new(values: ColumnValues<'a>, mut mask: Ints) -> Result<Self> {
         let values = match values {
-            Values::Ints(digits) => Values::Decimals { digits, places: 0 },
-            Values::Texts(mut texts) if has_nulls(&mask) => {
+            ColumnValues::Ints(digits) => ColumnValues::Decimals { digits, places: 0 },
+            ColumnValues::Texts(mut texts) if has_nulls(&mask) => {
                 let first_null = texts.strings.len() as i32 - 1;
                 let nulls = [null_text(DOT), null_text(DOT + 1)];
                 texts.strings.extend(nulls);
-                let at = |at: i32, mask: i32| match mask {
-                    PRESENT => at,
+                let masked = |index: i32, mask: i32| match mask {
+                    PRESENT => index,
                     null => first_null + null - DOT,
                 };
-                texts.index = texts.index.zip(&mask, at)?;
+                texts.index = texts.index.zip(&mask, masked)?;
                 mask = Ints::Same(PRESENT, 0);
-                Values::Texts(texts)
+                ColumnValues::Texts(texts)
             }
             other => other,
         };
-        Ok(Column { values, mask })
+        Ok(DecodedColumn { values, mask })
     }
 
     /// The value of a row as text; `.` or `?` for null.
@@ -134,7 +138,7 @@ impl<'a> Column<'a> {
     /// The value of a row as text.
     #[inline]
     pub(super) fn cell(&self, row: usize) -> CellText<'_> {
-        if let Values::Texts(texts) = &self.values {
+        if let ColumnValues::Texts(texts) = &self.values {
             return CellText::Borrowed(texts.get(row));
         }
         if let Some(null) = self.null(row) {
@@ -149,7 +153,7 @@ impl<'a> Column<'a> {
     #[inline]
     pub(super) fn integer(&self, row: usize) -> Option<i32> {
         match &self.values {
-            Values::Decimals { digits, places: 0 } if self.null(row).is_none() => {
+            ColumnValues::Decimals { digits, places: 0 } if self.null(row).is_none() => {
                 Some(digits.get(row))
             }
             _ => None,
@@ -164,11 +168,13 @@ impl<'a> Column<'a> {
 
     fn present_text<'t>(&'t self, row: usize, number: &'t mut NumberText) -> &'t [u8] {
         match &self.values {
-            Values::Texts(texts) => texts.get(row),
-            Values::Decimals { digits, places } => number.set_decimal(digits.get(row), *places),
-            Values::Singles(values) => number.set_single(values[row]),
-            Values::Doubles(values) => number.set_double(values[row]),
-            Values::Undecoded(_) | Values::Packed(..) | Values::Ints(_) => b"",
+            ColumnValues::Texts(texts) => texts.get(row),
+            ColumnValues::Decimals { digits, places } => {
+                number.set_decimal(digits.get(row), *places)
+            }
+            ColumnValues::Singles(values) => number.set_single(values[row]),
+            ColumnValues::Doubles(values) => number.set_double(values[row]),
+            ColumnValues::Undecoded(_) | ColumnValues::Packed(..) | ColumnValues::Ints(_) => b"",
         }
     }
 
@@ -176,21 +182,21 @@ impl<'a> Column<'a> {
     /// string occurs twice.
     pub(super) fn mark_changes(&self, changes: &mut [u8]) {
         match &self.values {
-            Values::Texts(texts) => texts.index.mark_changes(changes),
-            Values::Decimals { digits, .. } => digits.mark_changes(changes),
-            Values::Singles(values) => mark(values, f32::to_bits, changes),
-            Values::Doubles(values) => mark(values, f64::to_bits, changes),
-            Values::Undecoded(_) | Values::Packed(..) | Values::Ints(_) => {}
+            ColumnValues::Texts(texts) => texts.index.mark_changes(changes),
+            ColumnValues::Decimals { digits, .. } => digits.mark_changes(changes),
+            ColumnValues::Singles(values) => mark_differences(values, f32::to_bits, changes),
+            ColumnValues::Doubles(values) => mark_differences(values, f64::to_bits, changes),
+            ColumnValues::Undecoded(_) | ColumnValues::Packed(..) | ColumnValues::Ints(_) => {}
         }
         self.mask.mark_changes(changes);
     }
 
-    /// What `value` makes of the text of each row.
+    /// Applies `value` to the text of each row.
     pub(super) fn table<T: Copy>(&self, value: impl Fn(&[u8]) -> T) -> Result<Vec<T>> {
         match &self.values {
-            Values::Texts(texts) => {
+            ColumnValues::Texts(texts) => {
                 let values: Vec<T> = texts.strings.iter().map(|text| value(text)).collect();
-                texts.index.map(|at| values[(at + 1) as usize])
+                texts.index.map(|index| values[(index + 1) as usize])
             }
             other => {
                 let mut number = NumberText::new();
@@ -202,15 +208,15 @@ impl<'a> Column<'a> {
 
     /// All values as coordinates, if the column has numbers of up to six decimals without
     /// nulls, as nearly every file. This is [`Self::coordinate`] of each row.
-    pub(super) fn coordinates(&self) -> Option<Coordinates<'_>> {
+    pub(super) fn coordinates(&self) -> Option<CoordinateColumn<'_>> {
         if has_nulls(&self.mask) {
             return None;
         }
         let rows = 0..self.values.len();
         let mut rounded = Vec::new();
         let milli = match &self.values {
-            Values::Decimals { digits, places: 3 } => digits.each().ok()?,
-            Values::Decimals {
+            ColumnValues::Decimals { digits, places: 3 } => digits.each().ok()?,
+            ColumnValues::Decimals {
                 digits,
                 places: places @ ..3,
             } => {
@@ -229,7 +235,7 @@ impl<'a> Column<'a> {
         };
         let far = |value: i32| value.unsigned_abs() > LIMIT_MILLI as u32;
         let any_far = milli.iter().fold(false, |any, &value| any | far(value));
-        (!any_far).then_some(Coordinates { milli, rounded })
+        (!any_far).then_some(CoordinateColumn { milli, rounded })
     }
 
     /// A coordinate in 0.001 A, and whether it was rounded.
@@ -242,7 +248,8 @@ impl<'a> Column<'a> {
 
     /// The occupancies of all rows in millionths.
     pub(super) fn occupancies(&self) -> Result<Vec<i32>> {
-        if let (Values::Decimals { digits, places }, false) = (&self.values, has_nulls(&self.mask))
+        if let (ColumnValues::Decimals { digits, places }, false) =
+            (&self.values, has_nulls(&self.mask))
         {
             let places = *places;
             return digits.map(|digits| {
@@ -265,11 +272,11 @@ impl<'a> Column<'a> {
     /// The B factors of all rows, as [`decimal::b_factor`].
     pub(super) fn b_factors(&self) -> Result<Vec<f32>> {
         let mut factors: Vec<f32> = match &self.values {
-            Values::Decimals { digits, places } => {
+            ColumnValues::Decimals { digits, places } => {
                 let places = *places;
                 digits.map(|digits| Decimal::new(digits.into(), places).b_factor())?
             }
-            Values::Singles(values) => {
+            ColumnValues::Singles(values) => {
                 let finite = |&value: &f32| if value.is_finite() { value } else { f32::NAN };
                 values.iter().map(finite).collect()
             }
@@ -300,11 +307,11 @@ impl<'a> Column<'a> {
             return None;
         }
         match &self.values {
-            Values::Decimals { digits, places } => {
+            ColumnValues::Decimals { digits, places } => {
                 Some(Decimal::new(digits.get(row).into(), *places))
             }
-            Values::Singles(values) => decimal_of_single(values[row]),
-            Values::Doubles(values) => decimal_of_double(values[row]),
+            ColumnValues::Singles(values) => decimal_of_single(values[row]),
+            ColumnValues::Doubles(values) => decimal_of_double(values[row]),
             _ => None,
         }
     }
@@ -317,8 +324,8 @@ fn scaled(digits: i32, places: u8, wanted: u8) -> Option<i32> {
     digits.checked_mul(UNITS[usize::from(wanted.checked_sub(places)?)])
 }
 
-/// Coordinates of all rows.
-pub(super) struct Coordinates<'c> {
+/// The coordinates of all rows.
+pub(super) struct CoordinateColumn<'c> {
     /// In 0.001 A.
     pub milli: Cow<'c, [i32]>,
     /// Whether each was rounded; empty if none was.
@@ -333,20 +340,20 @@ mod tests {
 
     const NO_MASK: Ints = Ints::Same(PRESENT, 0);
 
-    fn doubles(values: &[f64]) -> Column<'static> {
-        Column::new(Values::Doubles(values.to_vec()), NO_MASK).unwrap()
+    fn doubles(values: &[f64]) -> DecodedColumn<'static> {
+        DecodedColumn::new(ColumnValues::Doubles(values.to_vec()), NO_MASK).unwrap()
     }
 
-    fn singles(values: &[f32]) -> Column<'static> {
-        Column::new(Values::Singles(values.to_vec()), NO_MASK).unwrap()
+    fn singles(values: &[f32]) -> DecodedColumn<'static> {
+        DecodedColumn::new(ColumnValues::Singles(values.to_vec()), NO_MASK).unwrap()
     }
 
-    fn decimals(digits: &[i32], places: u8) -> Column<'static> {
+    fn decimals(digits: &[i32], places: u8) -> DecodedColumn<'static> {
         let digits = Ints::Each(digits.to_vec());
-        Column::new(Values::Decimals { digits, places }, NO_MASK).unwrap()
+        DecodedColumn::new(ColumnValues::Decimals { digits, places }, NO_MASK).unwrap()
     }
 
-    fn text(column: &Column, row: usize) -> String {
+    fn text(column: &DecodedColumn, row: usize) -> String {
         let mut number = NumberText::new();
         String::from_utf8(column.text(row, &mut number).to_vec()).unwrap()
     }
@@ -456,8 +463,9 @@ mod tests {
             strings: vec![b"", b"A"],
             index: Ints::Same(0, 3),
         };
-        let texts = Column::new(Values::Texts(texts), mask()).unwrap();
-        let numbers = Column::new(Values::Ints(Ints::Each(vec![7, 8, 9])), mask()).unwrap();
+        let texts = DecodedColumn::new(ColumnValues::Texts(texts), mask()).unwrap();
+        let numbers =
+            DecodedColumn::new(ColumnValues::Ints(Ints::Each(vec![7, 8, 9])), mask()).unwrap();
 
         for (column, wanted) in [(texts, ["A", ".", "?"]), (numbers, ["7", ".", "?"])] {
             let found: Vec<String> = (0..3).map(|row| text(&column, row)).collect();

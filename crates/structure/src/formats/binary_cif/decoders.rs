@@ -2,21 +2,21 @@
 
 use std::cell::Cell;
 
-use super::expansion::Expansion;
+use super::expansion::ExpansionBudget;
 use super::ints::Ints;
-use super::values::{IntType, Values, collect, wrong};
+use super::values::{ColumnValues, IntType, collect, wrong};
 use crate::Result;
 use crate::read_limits::reserve;
 
-/// The factors of which FixedPoint gives decimals, and not floats.
+/// Factors for which FixedPoint yields decimals instead of floats.
 const POWERS_OF_TEN: [f64; 9] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8];
 
 /// Type codes of the specification.
 pub(super) const FLOAT32: i32 = 32;
 const FLOAT64: i32 = 33;
 
-pub(super) fn byte_array(values: Values<'_>, data_type: i32) -> Result<Values<'_>> {
-    let Values::Undecoded(bytes) = values else {
+pub(super) fn byte_array(values: ColumnValues<'_>, data_type: i32) -> Result<ColumnValues<'_>> {
+    let ColumnValues::Undecoded(bytes) = values else {
         let message = format!("cannot decode {}: it is not a last encoding", values.name());
         return Err(wrong("ByteArray", message));
     };
@@ -27,17 +27,21 @@ pub(super) fn byte_array(values: Values<'_>, data_type: i32) -> Result<Values<'_
         4 => IntType::U8,
         5 => IntType::U16,
         6 => IntType::U32,
-        FLOAT32 => return collect(bytes, f32::from_le_bytes).map(Values::Singles),
-        FLOAT64 => return collect(bytes, f64::from_le_bytes).map(Values::Doubles),
+        FLOAT32 => return collect(bytes, f32::from_le_bytes).map(ColumnValues::Singles),
+        FLOAT64 => return collect(bytes, f64::from_le_bytes).map(ColumnValues::Doubles),
         other => return Err(wrong("ByteArray", format!("{other} is not a data type"))),
     };
-    Ok(Values::Packed(int_type, bytes))
+    Ok(ColumnValues::Packed(int_type, bytes))
 }
 
-pub(super) fn fixed_point<'a>(digits: Ints, factor: f64, is_single: bool) -> Result<Values<'a>> {
+pub(super) fn fixed_point<'a>(
+    digits: Ints,
+    factor: f64,
+    is_single: bool,
+) -> Result<ColumnValues<'a>> {
     if let Some(places) = POWERS_OF_TEN.iter().position(|&power| power == factor) {
         let places = places as u8;
-        return Ok(Values::Decimals { digits, places });
+        return Ok(ColumnValues::Decimals { digits, places });
     }
     if !factor.is_finite() || factor == 0.0 {
         return Err(wrong("FixedPoint", format!("the factor is {factor}")));
@@ -50,21 +54,25 @@ pub(super) fn floats<'a>(
     ints: &[i32],
     is_single: bool,
     value: impl Fn(i32) -> f64,
-) -> Result<Values<'a>> {
+) -> Result<ColumnValues<'a>> {
     if is_single {
         let mut values = Vec::new();
         reserve(&mut values, ints.len())?;
         values.extend(ints.iter().map(|&int| value(int) as f32));
-        return Ok(Values::Singles(values));
+        return Ok(ColumnValues::Singles(values));
     }
     let mut values = Vec::new();
     reserve(&mut values, ints.len())?;
     values.extend(ints.iter().map(|&int| value(int)));
-    Ok(Values::Doubles(values))
+    Ok(ColumnValues::Doubles(values))
 }
 
-/// Pairs of a value and how often it comes.
-pub(super) fn run_length(pairs: Vec<i32>, size: u32, expansion: &mut Expansion) -> Result<Ints> {
+/// Decodes pairs of a value and its count.
+pub(super) fn run_length(
+    pairs: Vec<i32>,
+    size: u32,
+    expansion: &mut ExpansionBudget,
+) -> Result<Ints> {
     let (runs, rest) = pairs.as_chunks::<2>();
     let negative = runs.iter().any(|&[_, count]| count < 0);
     if !rest.is_empty() || negative {
@@ -82,7 +90,7 @@ pub(super) fn run_length(pairs: Vec<i32>, size: u32, expansion: &mut Expansion) 
     Ok(Ints::from_pairs(pairs, size as usize))
 }
 
-/// Differences to the value before.
+/// Decodes differences between a value and the one before.
 pub(super) fn delta(mut values: Vec<i32>, origin: i32) -> Result<Vec<i32>> {
     // No overflow of 64 bits, as there are less than 2^32 values.
     let (mut sum, mut lost) = (i64::from(origin), 0);
@@ -98,12 +106,12 @@ pub(super) fn delta(mut values: Vec<i32>, origin: i32) -> Result<Vec<i32>> {
     }
 }
 
-/// Values of IntegerPacking that are looked at together.
+/// IntegerPacking compares this many values at once.
 const CHUNK: usize = 16;
 
-/// Sums of values of one or two bytes: a value at the end of its range goes on in the next one.
+/// Decodes sums of values of one or two bytes: a value at an end of its range is added to the next one.
 pub(super) fn integer_packing(
-    values: Values,
+    values: ColumnValues,
     bytes: i32,
     is_unsigned: bool,
     size: u32,

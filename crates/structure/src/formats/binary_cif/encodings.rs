@@ -6,10 +6,10 @@
 use super::decoders::{
     FLOAT32, byte_array, delta, fixed_point, floats, integer_packing, run_length,
 };
-use super::expansion::Expansion;
+use super::expansion::ExpansionBudget;
 use super::ints::Ints;
 use super::message_pack::Cursor;
-use super::values::{Texts, Values, wrong};
+use super::values::{ColumnValues, Texts, wrong};
 use crate::read_limits::reserve;
 use crate::text::quoted;
 use crate::{Error, Result};
@@ -19,7 +19,7 @@ const ENCODINGS_MAX: u32 = 8;
 
 /// Bytes and the encodings that made them.
 pub(super) struct EncodedData<'a> {
-    encodings: Vec<Encoding<'a>>,
+    encodings: Vec<BinaryCifEncoding<'a>>,
     data: &'a [u8],
 }
 
@@ -44,22 +44,22 @@ impl<'a> EncodedData<'a> {
     }
 
     /// Decodes the data to values of any kind.
-    pub(super) fn decode(&self, expansion: &mut Expansion) -> Result<Values<'a>> {
+    pub(super) fn decode(&self, expansion: &mut ExpansionBudget) -> Result<ColumnValues<'a>> {
         decode(&self.encodings, self.data, expansion)
     }
 
     /// Decodes the data to integers.
-    pub(super) fn decode_ints(&self, expansion: &mut Expansion) -> Result<Ints> {
+    pub(super) fn decode_ints(&self, expansion: &mut ExpansionBudget) -> Result<Ints> {
         decode_ints(&self.encodings, self.data, expansion)
     }
 }
 
 fn decode<'a>(
-    encodings: &[Encoding<'a>],
+    encodings: &[BinaryCifEncoding<'a>],
     data: &'a [u8],
-    expansion: &mut Expansion,
-) -> Result<Values<'a>> {
-    let mut values = Values::Undecoded(data);
+    expansion: &mut ExpansionBudget,
+) -> Result<ColumnValues<'a>> {
+    let mut values = ColumnValues::Undecoded(data);
     for encoding in encodings.iter().rev() {
         values = encoding.decode(values, expansion)?;
     }
@@ -67,12 +67,12 @@ fn decode<'a>(
 }
 
 fn decode_ints<'a>(
-    encodings: &[Encoding<'a>],
+    encodings: &[BinaryCifEncoding<'a>],
     data: &'a [u8],
-    expansion: &mut Expansion,
+    expansion: &mut ExpansionBudget,
 ) -> Result<Ints> {
     match decode(encodings, data, expansion)? {
-        Values::Ints(ints) => Ok(ints),
+        ColumnValues::Ints(ints) => Ok(ints),
         other => Err(wrong(
             "the encodings",
             format!("make {}, not integers", other.name()),
@@ -81,7 +81,7 @@ fn decode_ints<'a>(
 }
 
 /// An encoding with its parameters.
-enum Encoding<'a> {
+enum BinaryCifEncoding<'a> {
     ByteArray {
         data_type: i32,
     },
@@ -117,11 +117,11 @@ enum Encoding<'a> {
 
 struct StringArray<'a> {
     strings: &'a [u8],
-    indices: Vec<Encoding<'a>>,
+    indices: Vec<BinaryCifEncoding<'a>>,
     offsets: EncodedData<'a>,
 }
 
-/// What encodings belong to.
+/// Whether encodings are those of a column, or nested in another encoding.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Nesting {
     Column,
@@ -130,7 +130,10 @@ enum Nesting {
 }
 
 /// Reads an array of encodings.
-fn read_encodings<'a>(cursor: &mut Cursor<'a>, nesting: Nesting) -> Result<Vec<Encoding<'a>>> {
+fn read_encodings<'a>(
+    cursor: &mut Cursor<'a>,
+    nesting: Nesting,
+) -> Result<Vec<BinaryCifEncoding<'a>>> {
     let start = *cursor;
     let count = cursor.array()?;
     if count > ENCODINGS_MAX {
@@ -139,7 +142,7 @@ fn read_encodings<'a>(cursor: &mut Cursor<'a>, nesting: Nesting) -> Result<Vec<E
     }
     let mut encodings = Vec::with_capacity(count as usize);
     for _ in 0..count {
-        encodings.push(Encoding::read(cursor, nesting)?);
+        encodings.push(BinaryCifEncoding::read(cursor, nesting)?);
     }
     Ok(encodings)
 }
@@ -158,13 +161,13 @@ struct Parameters<'a> {
     origin: Option<i32>,
     bytes: Option<i32>,
     is_unsigned: Option<bool>,
-    indices: Option<Vec<Encoding<'a>>>,
+    indices: Option<Vec<BinaryCifEncoding<'a>>>,
     strings: Option<&'a [u8]>,
-    offset_encodings: Option<Vec<Encoding<'a>>>,
+    offset_encodings: Option<Vec<BinaryCifEncoding<'a>>>,
     offsets: Option<&'a [u8]>,
 }
 
-impl<'a> Encoding<'a> {
+impl<'a> BinaryCifEncoding<'a> {
     fn read(cursor: &mut Cursor<'a>, nesting: Nesting) -> Result<Self> {
         let start = *cursor;
         let mut found = Parameters::default();
@@ -198,48 +201,56 @@ impl<'a> Encoding<'a> {
         };
         Ok(
             match KINDS.iter().find(|(name, _)| name.as_bytes() == kind) {
-                Some(("StringArray", _)) if nesting == Nesting::StringArray => Encoding::Nested,
-                Some((name, build)) => build(&mut found).unwrap_or(Encoding::Incomplete(name)),
-                None => Encoding::Unknown(kind),
+                Some(("StringArray", _)) if nesting == Nesting::StringArray => {
+                    BinaryCifEncoding::Nested
+                }
+                Some((name, build)) => {
+                    build(&mut found).unwrap_or(BinaryCifEncoding::Incomplete(name))
+                }
+                None => BinaryCifEncoding::Unknown(kind),
             },
         )
     }
 }
 
-type Build = for<'a> fn(&mut Parameters<'a>) -> Option<Encoding<'a>>;
+type Build = for<'a> fn(&mut Parameters<'a>) -> Option<BinaryCifEncoding<'a>>;
 
 /// The kinds of encodings, and how each is made of its parameters; `None` if one is missing.
 const KINDS: [(&str, Build); 7] = [
     ("ByteArray", |p| {
-        Some(Encoding::ByteArray {
+        Some(BinaryCifEncoding::ByteArray {
             data_type: p.data_type?,
         })
     }),
     ("FixedPoint", |p| {
-        Some(Encoding::FixedPoint {
+        Some(BinaryCifEncoding::FixedPoint {
             factor: p.factor?,
             is_single: is_single(p),
         })
     }),
     ("IntervalQuantization", |p| {
-        Some(Encoding::IntervalQuantization {
+        Some(BinaryCifEncoding::IntervalQuantization {
             min: p.min?,
             max: p.max?,
             steps: p.steps?,
             is_single: is_single(p),
         })
     }),
-    ("RunLength", |p| Some(Encoding::RunLength { size: p.size? })),
-    ("Delta", |p| Some(Encoding::Delta { origin: p.origin? })),
+    ("RunLength", |p| {
+        Some(BinaryCifEncoding::RunLength { size: p.size? })
+    }),
+    ("Delta", |p| {
+        Some(BinaryCifEncoding::Delta { origin: p.origin? })
+    }),
     ("IntegerPacking", |p| {
-        Some(Encoding::IntegerPacking {
+        Some(BinaryCifEncoding::IntegerPacking {
             bytes: p.bytes?,
             is_unsigned: p.is_unsigned?,
             size: p.size?,
         })
     }),
     ("StringArray", |p| {
-        Some(Encoding::StringArray(StringArray {
+        Some(BinaryCifEncoding::StringArray(StringArray {
             strings: p.strings?,
             indices: p.indices.take()?,
             offsets: EncodedData {
@@ -255,19 +266,23 @@ fn is_single(parameters: &Parameters) -> bool {
     parameters.source_type == Some(FLOAT32)
 }
 
-impl<'a> Encoding<'a> {
+impl<'a> BinaryCifEncoding<'a> {
     /// Undoes the encoding.
-    fn decode(&self, values: Values<'a>, expansion: &mut Expansion) -> Result<Values<'a>> {
+    fn decode(
+        &self,
+        values: ColumnValues<'a>,
+        expansion: &mut ExpansionBudget,
+    ) -> Result<ColumnValues<'a>> {
         match *self {
-            Encoding::ByteArray { data_type } => byte_array(values, data_type),
-            Encoding::FixedPoint { factor, is_single } => {
+            BinaryCifEncoding::ByteArray { data_type } => byte_array(values, data_type),
+            BinaryCifEncoding::FixedPoint { factor, is_single } => {
                 let digits = match values {
-                    Values::Ints(ints) => ints,
+                    ColumnValues::Ints(ints) => ints,
                     other => Ints::Each(other.into_ints("FixedPoint")?),
                 };
                 fixed_point(digits, factor, is_single)
             }
-            Encoding::IntervalQuantization {
+            BinaryCifEncoding::IntervalQuantization {
                 min,
                 max,
                 steps,
@@ -281,23 +296,25 @@ impl<'a> Encoding<'a> {
                 let step = (max - min) / f64::from(steps - 1);
                 floats(&ints, is_single, |int| min + step * f64::from(int))
             }
-            Encoding::RunLength { size } => {
+            BinaryCifEncoding::RunLength { size } => {
                 let ints = values.into_ints("RunLength")?;
-                run_length(ints, size, expansion).map(Values::Ints)
+                run_length(ints, size, expansion).map(ColumnValues::Ints)
             }
-            Encoding::Delta { origin } => {
+            BinaryCifEncoding::Delta { origin } => {
                 let ints = values.into_ints("Delta")?;
-                delta(ints, origin).map(Values::each)
+                delta(ints, origin).map(ColumnValues::each)
             }
-            Encoding::IntegerPacking {
+            BinaryCifEncoding::IntegerPacking {
                 bytes,
                 is_unsigned,
                 size,
-            } => integer_packing(values, bytes, is_unsigned, size).map(Values::each),
-            Encoding::StringArray(ref array) => array.decode(values, expansion).map(Values::Texts),
-            Encoding::Nested => Err(wrong("StringArray", "makes no integers")),
-            Encoding::Incomplete(kind) => Err(wrong(kind, "lacks a parameter")),
-            Encoding::Unknown(kind) => {
+            } => integer_packing(values, bytes, is_unsigned, size).map(ColumnValues::each),
+            BinaryCifEncoding::StringArray(ref array) => {
+                array.decode(values, expansion).map(ColumnValues::Texts)
+            }
+            BinaryCifEncoding::Nested => Err(wrong("StringArray", "makes no integers")),
+            BinaryCifEncoding::Incomplete(kind) => Err(wrong(kind, "lacks a parameter")),
+            BinaryCifEncoding::Unknown(kind) => {
                 let known: Vec<&str> = KINDS.iter().map(|(name, _)| *name).collect();
                 let message = format!("{} is not an encoding of BinaryCIF", quoted(kind));
                 Err(Error::input(message).fix(format!("write the file with {}", known.join(", "))))
@@ -307,8 +324,12 @@ impl<'a> Encoding<'a> {
 }
 
 impl<'a> StringArray<'a> {
-    fn decode(&self, values: Values<'a>, expansion: &mut Expansion) -> Result<Texts<'a>> {
-        let Values::Undecoded(data) = values else {
+    fn decode(
+        &self,
+        values: ColumnValues<'a>,
+        expansion: &mut ExpansionBudget,
+    ) -> Result<Texts<'a>> {
+        let ColumnValues::Undecoded(data) = values else {
             return Err(wrong("StringArray", "is not the only encoding"));
         };
         let offsets = self.offsets.decode_ints(expansion)?.into_vec()?;
@@ -329,13 +350,13 @@ impl<'a> StringArray<'a> {
         }
         let index = decode_ints(&self.indices, data, expansion)?;
         // -1 becomes the least and other negative numbers the largest.
-        let place = |at: i32| at.wrapping_add(1) as u32;
-        let last = index.fold(0, |last, at| place(at).max(last));
+        let place = |string: i32| string.wrapping_add(1) as u32;
+        let last = index.fold(0, |last, string| place(string).max(last));
         if last as usize >= strings.len() {
-            let (at, count) = (last.wrapping_sub(1) as i32, strings.len() - 1);
+            let (string, count) = (last.wrapping_sub(1) as i32, strings.len() - 1);
             return Err(wrong(
                 "StringArray",
-                format!("there is no string {at} of {count}"),
+                format!("there is no string {string} of {count}"),
             ));
         }
         Ok(Texts { strings, index })

@@ -5,17 +5,17 @@ use crate::read_limits::{ReadLimits, exceeded};
 
 /// The bytes that the columns of a file may still expand to. Only RunLength makes more values than
 /// there are bytes, so only its values count, and strings that rows repeat.
-pub(super) struct Expansion {
+pub(super) struct ExpansionBudget {
     left: u64,
     limits: ReadLimits,
     bytes_max: u64,
 }
 
-impl Expansion {
+impl ExpansionBudget {
     /// For a file of `file_bytes`, as packed.
     pub(super) fn new(limits: ReadLimits, file_bytes: usize) -> Self {
         let bytes_max = limits.unpacked_bytes_max(file_bytes);
-        Expansion {
+        ExpansionBudget {
             left: bytes_max,
             limits,
             bytes_max,

@@ -62,31 +62,31 @@ impl Ints {
         }
     }
 
-    /// What `of` makes of the value of each row.
-    pub(super) fn map<T: Copy>(&self, mut of: impl FnMut(i32) -> T) -> Result<Vec<T>> {
+    /// Applies `f` to the values, once for each run of equal ones. Returns a value for each row.
+    pub(super) fn map<T: Copy>(&self, mut f: impl FnMut(i32) -> T) -> Result<Vec<T>> {
         let mut out = Vec::new();
         reserve(&mut out, self.len())?;
         match self {
-            Ints::Each(values) => out.extend(values.iter().map(|&value| of(value))),
-            Ints::Same(value, rows) => out.resize(*rows, of(*value)),
+            Ints::Each(values) => out.extend(values.iter().map(|&value| f(value))),
+            Ints::Same(value, rows) => out.resize(*rows, f(*value)),
             Ints::Runs(runs) => {
                 for (value, rows) in runs.iter() {
-                    out.resize(out.len() + rows, of(value));
+                    out.resize(out.len() + rows, f(value));
                 }
             }
         }
         Ok(out)
     }
 
-    /// What `of` makes of the values of `self` and `other`, which have the same rows.
-    pub(super) fn zip(&self, other: &Ints, of: impl Fn(i32, i32) -> i32) -> Result<Ints> {
+    /// Combines the values of `self` and `other` row by row. Both have the same number of rows.
+    pub(super) fn zip(&self, other: &Ints, combine: impl Fn(i32, i32) -> i32) -> Result<Ints> {
         let rows = self.len();
-        let (mut own, mut others) = match (self, other) {
-            (Ints::Same(a, _), Ints::Same(b, _)) => return Ok(Ints::Same(of(*a, *b), rows)),
+        let (mut runs, mut other_runs) = match (self, other) {
+            (Ints::Same(a, _), Ints::Same(b, _)) => return Ok(Ints::Same(combine(*a, *b), rows)),
             (Ints::Each(_), _) | (_, Ints::Each(_)) => {
                 let mut each = Vec::new();
                 reserve(&mut each, rows)?;
-                each.extend((0..rows).map(|row| of(self.get(row), other.get(row))));
+                each.extend((0..rows).map(|row| combine(self.get(row), other.get(row))));
                 return Ok(Ints::Each(each));
             }
             _ => (self.runs(), other.runs()),
@@ -96,13 +96,13 @@ impl Ints {
         let mut left = rows;
         while left > 0 {
             if a.1 == 0 {
-                a = own.next().unwrap_or((a.0, left));
+                a = runs.next().unwrap_or((a.0, left));
             }
             if b.1 == 0 {
-                b = others.next().unwrap_or((b.0, left));
+                b = other_runs.next().unwrap_or((b.0, left));
             }
             let both = a.1.min(b.1);
-            pairs.extend([of(a.0, b.0), both as i32]);
+            pairs.extend([combine(a.0, b.0), both as i32]);
             (a.1, b.1, left) = (a.1 - both, b.1 - both, left - both);
         }
         Ok(Ints::from_pairs(pairs, rows))
@@ -119,7 +119,7 @@ impl Ints {
     /// Marks with 1 each row that differs from the row before.
     pub(super) fn mark_changes(&self, changes: &mut [u8]) {
         match self {
-            Ints::Each(values) => mark(values, |value| value, changes),
+            Ints::Each(values) => mark_differences(values, |value| value, changes),
             Ints::Same(..) => {}
             Ints::Runs(runs) => {
                 let (mut row, mut before) = (0, None);
@@ -131,7 +131,7 @@ impl Ints {
         }
     }
 
-    /// Values with their numbers of rows, none of which is 0. Of [`Ints::Each`] nothing.
+    /// Each value with its number of rows, which is not 0. Empty for [`Ints::Each`].
     fn runs(&self) -> impl Iterator<Item = (i32, usize)> {
         let (same, runs) = match self {
             Ints::Each(_) => (None, None),
@@ -143,33 +143,33 @@ impl Ints {
     }
 }
 
-/// Values, each for several rows.
+/// Values that each hold for several rows.
 pub(super) struct Runs {
     /// A value and its number of rows, in turns.
     pairs: Vec<i32>,
     rows: usize,
-    /// Of the row that was asked for last: the index of its pair, and the first row of that.
+    /// The index of the pair that holds the row of the last [`Runs::get`], and the first row of that pair.
     last: Cell<(usize, usize)>,
 }
 
 impl Runs {
     fn get(&self, row: usize) -> i32 {
         let pairs = self.pairs.as_chunks::<2>().0;
-        let (mut at, mut start) = self.last.get();
+        let (mut pair, mut start) = self.last.get();
         if row < start {
-            (at, start) = (0, 0);
+            (pair, start) = (0, 0);
         }
         loop {
-            let [value, rows] = pairs[at];
+            let [value, rows] = pairs[pair];
             if row - start < rows as usize {
-                self.last.set((at, start));
+                self.last.set((pair, start));
                 return value;
             }
-            (at, start) = (at + 1, start + rows as usize);
+            (pair, start) = (pair + 1, start + rows as usize);
         }
     }
 
-    /// Those with rows.
+    /// Each value with its number of rows, but for values without rows.
     fn iter(&self) -> impl Iterator<Item = (i32, usize)> {
         let pairs = self.pairs.as_chunks::<2>().0.iter();
         pairs
@@ -179,7 +179,11 @@ impl Runs {
 }
 
 /// Marks with 1 each value whose bits differ from those of the value before.
-pub(super) fn mark<T: Copy, B: PartialEq>(values: &[T], bits: impl Fn(T) -> B, changes: &mut [u8]) {
+pub(super) fn mark_differences<T: Copy, B: PartialEq>(
+    values: &[T],
+    bits: impl Fn(T) -> B,
+    changes: &mut [u8],
+) {
     let Some(later) = changes.get_mut(1..) else {
         return;
     };

@@ -46,12 +46,12 @@ impl Head<'_> {
 #[derive(Clone, Copy)]
 pub(super) struct Cursor<'a> {
     data: &'a [u8],
-    at: usize,
+    offset: usize,
 }
 
 impl<'a> Cursor<'a> {
     pub(super) fn new(data: &'a [u8]) -> Self {
-        Cursor { data, at: 0 }
+        Cursor { data, offset: 0 }
     }
 
     /// Reads the keys and values of a map. `field` gets each key and must read its value, or
@@ -83,11 +83,11 @@ impl<'a> Cursor<'a> {
     #[inline]
     pub(super) fn text(&mut self) -> Result<&'a [u8]> {
         // Keys, nearly always.
-        if let Some(&marker @ 0xa0..=0xbf) = self.data.get(self.at) {
-            let start = self.at + 1;
+        if let Some(&marker @ 0xa0..=0xbf) = self.data.get(self.offset) {
+            let start = self.offset + 1;
             let end = start + usize::from(marker & 0x1f);
             if let Some(text) = self.data.get(start..end) {
-                self.at = end;
+                self.offset = end;
                 return Ok(text);
             }
         }
@@ -126,8 +126,8 @@ impl<'a> Cursor<'a> {
     /// An integer of 32 bits, which some programs write as a float.
     #[inline]
     pub(super) fn int(&mut self) -> Result<i32> {
-        if let Some(&marker @ 0x00..=0x7f) = self.data.get(self.at) {
-            self.at += 1;
+        if let Some(&marker @ 0x00..=0x7f) = self.data.get(self.offset) {
+            self.offset += 1;
             return Ok(i32::from(marker));
         }
         self.other_int()
@@ -150,8 +150,8 @@ impl<'a> Cursor<'a> {
 
     /// Whether the value is nil, which is then taken.
     pub(super) fn take_nil(&mut self) -> bool {
-        let is_nil = self.data.get(self.at) == Some(&0xc0);
-        self.at += usize::from(is_nil);
+        let is_nil = self.data.get(self.offset) == Some(&0xc0);
+        self.offset += usize::from(is_nil);
         is_nil
     }
 
@@ -160,10 +160,10 @@ impl<'a> Cursor<'a> {
         let mut left = 1u64;
         while left > 0 {
             left -= 1;
-            match self.data.get(self.at) {
+            match self.data.get(self.offset) {
                 // Nearly all values of a file are these.
-                Some(&marker @ 0xa0..=0xbf) => self.at += 1 + usize::from(marker & 0x1f),
-                Some(0x00..=0x7f | 0xc0 | 0xc2 | 0xc3 | 0xe0..=0xff) => self.at += 1,
+                Some(&marker @ 0xa0..=0xbf) => self.offset += 1 + usize::from(marker & 0x1f),
+                Some(0x00..=0x7f | 0xc0 | 0xc2 | 0xc3 | 0xe0..=0xff) => self.offset += 1,
                 _ => {
                     let start = *self;
                     left += match self.head().ok_or_else(|| start.no_value())? {
@@ -174,7 +174,7 @@ impl<'a> Cursor<'a> {
                 }
             }
         }
-        if self.at <= self.data.len() {
+        if self.offset <= self.data.len() {
             Ok(())
         } else {
             Err(self.no_value())
@@ -183,7 +183,7 @@ impl<'a> Cursor<'a> {
 
     /// An input error whose message starts with this place.
     pub(super) fn error(&self, message: impl Display) -> Error {
-        Error::input(format!("byte {}: {message}", self.at)).fix(FETCH_AGAIN)
+        Error::input(format!("byte {}: {message}", self.offset)).fix(FETCH_AGAIN)
     }
 
     #[inline]
@@ -205,7 +205,7 @@ impl<'a> Cursor<'a> {
     /// The error where [`Self::head`] finds no value.
     #[cold]
     fn no_value(&self) -> Error {
-        self.error(match self.data.get(self.at) {
+        self.error(match self.data.get(self.offset) {
             Some(0xc1) => "0xc1 starts no value of MessagePack",
             _ => "the MessagePack data is cut short here",
         })
@@ -276,7 +276,7 @@ impl<'a> Cursor<'a> {
     /// The head of `count` items of so many values, each of which has a byte at least.
     #[inline]
     fn items(&self, head: fn(u32) -> Head<'a>, count: u32, values: u64) -> Option<Head<'a>> {
-        let left = (self.data.len() - self.at) as u64;
+        let left = (self.data.len() - self.offset) as u64;
         (values * u64::from(count) <= left).then(|| head(count))
     }
 
@@ -291,15 +291,15 @@ impl<'a> Cursor<'a> {
 
     #[inline]
     fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let bytes = *self.data.get(self.at..)?.first_chunk()?;
-        self.at += N;
+        let bytes = *self.data.get(self.offset..)?.first_chunk()?;
+        self.offset += N;
         Some(bytes)
     }
 
     #[inline]
     fn slice(&mut self, len: u32) -> Option<&'a [u8]> {
-        let bytes = self.data.get(self.at..)?.get(..len as usize)?;
-        self.at += bytes.len();
+        let bytes = self.data.get(self.offset..)?.get(..len as usize)?;
+        self.offset += bytes.len();
         Some(bytes)
     }
 }

@@ -19,16 +19,16 @@ mod text_column;
 mod values;
 
 use self::category::Category;
-use self::expansion::Expansion;
+use self::expansion::ExpansionBudget;
 use self::message_pack::Cursor;
 use self::text_column::TextColumn;
 use super::mmcif::OtherContent;
-use super::mmcif::data_block::{DataBlock, check_rows, find_category, find_item_of, is_kept};
+use super::mmcif::data_block::{BlockCategory, DataBlock};
 use crate::ReadOptions;
 use crate::Result;
 use crate::atom_table::AtomTable;
 use crate::model::Assembly;
-use crate::text::Place;
+use crate::text::FilePlace;
 
 /// Whether a file starts as BinaryCIF does: a map with one of its keys.
 pub(super) fn starts_file(bytes: &[u8]) -> bool {
@@ -36,13 +36,13 @@ pub(super) fn starts_file(bytes: &[u8]) -> bool {
 }
 
 /// Where a row of `_atom_site` is.
-pub(super) fn place(_: &[u8], row: u32) -> Place<'_> {
-    Place::Row("atom_site", row)
+pub(super) fn place(_: &[u8], row: u32) -> FilePlace<'_> {
+    FilePlace::Row("atom_site", row)
 }
 
 /// Reads a BinaryCIF file into `table`: its first data block with atoms.
 pub(super) fn read(file: &[u8], options: ReadOptions, table: &mut AtomTable) -> Result<()> {
-    let mut expansion = Expansion::new(table.limits, table.file_bytes);
+    let mut expansion = ExpansionBudget::new(table.limits, table.file_bytes);
     let mut content = OtherContent::default();
     let mut has_blocks = false;
     let mut has_atoms = false;
@@ -56,7 +56,7 @@ pub(super) fn read(file: &[u8], options: ReadOptions, table: &mut AtomTable) -> 
                 value.skip()?;
                 continue;
             }
-            let block = Block::read(value, options, &mut expansion, &mut content, table)?;
+            let block = BinaryBlock::read(value, options, &mut expansion, &mut content, table)?;
             has_atoms = block.has_atoms;
             if has_atoms {
                 block.describe_atoms(options, table)?;
@@ -74,59 +74,59 @@ pub(super) fn read(file: &[u8], options: ReadOptions, table: &mut AtomTable) -> 
     }
 }
 
-/// What is kept of a data block, next to its atoms.
+/// The values that are kept of a data block, besides its atoms.
 #[derive(Default)]
-struct Block<'a> {
+struct BinaryBlock<'a> {
     header: &'a [u8],
     has_atoms: bool,
     entry_id: Option<TextColumn<'a>>,
     categories: Vec<KeptCategory<'a>>,
 }
 
-/// A category that describes the atoms: its number, its rows, and its columns by item.
+/// A category that describes the atoms.
 struct KeptCategory<'a> {
-    category: usize,
+    category: BlockCategory,
     rows: u32,
+    /// The columns that are kept, each with the index of its item.
     columns: Vec<(usize, TextColumn<'a>)>,
 }
 
-/// A category that is read.
-enum Part {
+/// What a category is read for.
+enum CategoryRole {
     Atoms,
     Entry,
-    /// What describes the atoms, by its number.
-    Described(usize),
+    /// The category describes the atoms.
+    Describes(BlockCategory),
 }
 
-/// What a category is read as; `None` if it is not.
-fn part_of(category: &[u8], options: ReadOptions) -> Option<Part> {
+/// What a category is read for; `None` if it is not read.
+fn role_of(category: &[u8], options: ReadOptions) -> Option<CategoryRole> {
     let name = category.strip_prefix(b"_")?;
     if name.eq_ignore_ascii_case(b"atom_site") {
-        return Some(Part::Atoms);
+        return Some(CategoryRole::Atoms);
     }
     if name.eq_ignore_ascii_case(b"entry") {
-        return Some(Part::Entry);
+        return Some(CategoryRole::Entry);
     }
-    let at = find_category(name)?;
-    is_kept(at, options).then_some(Part::Described(at))
+    BlockCategory::find(name, options).map(CategoryRole::Describes)
 }
 
-impl<'a> Block<'a> {
+impl<'a> BinaryBlock<'a> {
     /// Reads a data block, and adds its atoms to the table.
     fn read(
         cursor: &mut Cursor<'a>,
         options: ReadOptions,
-        expansion: &mut Expansion,
+        expansion: &mut ExpansionBudget,
         content: &mut OtherContent,
         table: &mut AtomTable,
     ) -> Result<Self> {
-        let mut block = Block::default();
+        let mut block = BinaryBlock::default();
         cursor.map(|key, value| {
             match key {
                 b"header" => block.header = value.text()?,
                 b"categories" => {
                     for _ in 0..value.array()? {
-                        let is_wanted = |name: &[u8]| part_of(name, options).is_some();
+                        let is_wanted = |name: &[u8]| role_of(name, options).is_some();
                         let category = Category::read(value, is_wanted)?;
                         content.note_category(category.name);
                         block.add(category, options, expansion, table)?;
@@ -145,15 +145,15 @@ impl<'a> Block<'a> {
         &mut self,
         mut category: Category<'a>,
         options: ReadOptions,
-        expansion: &mut Expansion,
+        expansion: &mut ExpansionBudget,
         table: &mut AtomTable,
     ) -> Result<()> {
-        let at = match part_of(category.name, options) {
-            Some(Part::Atoms) => {
+        let kept = match role_of(category.name, options) {
+            Some(CategoryRole::Atoms) => {
                 self.has_atoms = true;
                 return atom_columns::read(category, options.models, expansion, table);
             }
-            Some(Part::Entry) => {
+            Some(CategoryRole::Entry) => {
                 for column in category.take_columns()? {
                     if column.name.eq_ignore_ascii_case(b"id") && category.rows > 0 {
                         let column = category.decode(&column, expansion)?;
@@ -162,19 +162,19 @@ impl<'a> Block<'a> {
                 }
                 return Ok(());
             }
-            Some(Part::Described(at)) => at,
+            Some(CategoryRole::Describes(kept)) => kept,
             None => return Ok(()),
         };
-        check_rows(at, category.rows as usize, &table.limits)?;
+        kept.check_rows(category.rows as usize, &table.limits)?;
         let mut columns = Vec::new();
         for column in category.take_columns()? {
-            if let Some(item) = find_item_of(at, column.name) {
+            if let Some(item) = kept.find_item(column.name) {
                 let column = category.decode(&column, expansion)?;
                 columns.push((item, TextColumn::new(column, expansion)?));
             }
         }
         self.categories.push(KeptCategory {
-            category: at,
+            category: kept,
             rows: category.rows,
             columns,
         });
@@ -189,19 +189,18 @@ impl<'a> Block<'a> {
             block.set_entry_id(id.get(0), &limits)?;
         }
         for kept in &self.categories {
-            let name = DataBlock::category_name(kept.category);
+            let name = kept.category.name();
             for row in 0..kept.rows {
-                let values = kept
-                    .columns
-                    .iter()
-                    .map(|(item, column)| (*item, column.get(row as usize), Place::Row(name, row)));
+                let values = kept.columns.iter().map(|(item, column)| {
+                    (*item, column.get(row as usize), FilePlace::Row(name, row))
+                });
                 block.row(kept.category, row, values, &limits)?;
             }
         }
         block.describe_atoms(table)?;
         match options.assembly {
             Assembly::Deposited => Ok(()),
-            Assembly::First => block.generators(Place::Row, &limits, &mut table.generators),
+            Assembly::First => block.generators(FilePlace::Row, &limits, &mut table.generators),
         }
     }
 }

@@ -46,23 +46,23 @@ impl NumberText {
             (rest, places) = (rest / 10, places - 1);
         }
         // From the last digit to the first.
-        let mut at = self.bytes.len();
+        let mut start = self.bytes.len();
         let mut count = 0;
         while count <= places || rest > 0 {
             if count == places && places > 0 {
-                at -= 1;
-                self.bytes[at] = b'.';
+                start -= 1;
+                self.bytes[start] = b'.';
             }
-            at -= 1;
-            self.bytes[at] = b'0' + (rest % 10) as u8;
+            start -= 1;
+            self.bytes[start] = b'0' + (rest % 10) as u8;
             rest /= 10;
             count += 1;
         }
         if digits < 0 {
-            at -= 1;
-            self.bytes[at] = b'-';
+            start -= 1;
+            self.bytes[start] = b'-';
         }
-        (self.start, self.end) = (at, self.bytes.len());
+        (self.start, self.end) = (start, self.bytes.len());
         self.text()
     }
 

@@ -1,9 +1,9 @@
 //! The columns of categories that are kept.
 
-use super::column::Column;
-use super::expansion::Expansion;
+use super::column::DecodedColumn;
+use super::expansion::ExpansionBudget;
 use super::number_text::NumberText;
-use super::values::{Texts, Values};
+use super::values::{ColumnValues, Texts};
 use crate::Result;
 use crate::read_limits::reserve;
 
@@ -19,8 +19,8 @@ pub(super) enum TextColumn<'a> {
 
 impl<'a> TextColumn<'a> {
     /// Takes the bytes of all rows from `expansion`: a string counts for each row that has it.
-    pub(super) fn new(column: Column<'a>, expansion: &mut Expansion) -> Result<Self> {
-        if let Values::Texts(texts) = column.values {
+    pub(super) fn new(column: DecodedColumn<'a>, expansion: &mut ExpansionBudget) -> Result<Self> {
+        if let ColumnValues::Texts(texts) = column.values {
             let rows = 0..texts.index.len();
             expansion.take(rows.map(|row| texts.get(row).len() as u64).sum())?;
             return Ok(TextColumn::Strings(texts));

@@ -6,7 +6,7 @@ use crate::read_limits::reserve;
 use crate::{Error, Result};
 
 /// Decoded values of a column.
-pub(super) enum Values<'a> {
+pub(super) enum ColumnValues<'a> {
     /// Bytes before the first encoding.
     Undecoded(&'a [u8]),
     /// Integers of one, two or four bytes, in little-endian order.
@@ -24,7 +24,7 @@ pub(super) enum Values<'a> {
 
 /// The strings of a column.
 pub(super) struct Texts<'a> {
-    /// The string that is missing, which is empty, then those of the file.
+    /// The empty string, which stands for a missing one, and then the strings of the file.
     pub strings: Vec<&'a [u8]>,
     /// For each row, the index of its string in the file; -1 if it is missing.
     pub index: Ints,
@@ -48,46 +48,48 @@ pub(super) enum IntType {
     U32,
 }
 
-impl<'a> Values<'a> {
+impl<'a> ColumnValues<'a> {
     pub(super) fn name(&self) -> &'static str {
         match self {
-            Values::Undecoded(_) => "bytes",
-            Values::Packed(..) | Values::Ints(_) => "integers",
-            Values::Decimals { .. } | Values::Singles(_) | Values::Doubles(_) => "floats",
-            Values::Texts(_) => "strings",
+            ColumnValues::Undecoded(_) => "bytes",
+            ColumnValues::Packed(..) | ColumnValues::Ints(_) => "integers",
+            ColumnValues::Decimals { .. } | ColumnValues::Singles(_) | ColumnValues::Doubles(_) => {
+                "floats"
+            }
+            ColumnValues::Texts(_) => "strings",
         }
     }
 
     /// The number of values once decoded.
     pub(super) fn len(&self) -> usize {
         match self {
-            Values::Undecoded(_) | Values::Packed(..) => 0,
-            Values::Ints(values) => values.len(),
-            Values::Decimals { digits, .. } => digits.len(),
-            Values::Singles(values) => values.len(),
-            Values::Doubles(values) => values.len(),
-            Values::Texts(texts) => texts.index.len(),
+            ColumnValues::Undecoded(_) | ColumnValues::Packed(..) => 0,
+            ColumnValues::Ints(values) => values.len(),
+            ColumnValues::Decimals { digits, .. } => digits.len(),
+            ColumnValues::Singles(values) => values.len(),
+            ColumnValues::Doubles(values) => values.len(),
+            ColumnValues::Texts(texts) => texts.index.len(),
         }
     }
 
     /// The values after the last encoding: never undecoded or packed.
     pub(super) fn decoded(self) -> Result<Self> {
         match self {
-            Values::Undecoded(_) => Err(wrong("the data", "has no encoding")),
-            Values::Packed(..) => self.into_ints("the data").map(Values::each),
+            ColumnValues::Undecoded(_) => Err(wrong("the data", "has no encoding")),
+            ColumnValues::Packed(..) => self.into_ints("the data").map(ColumnValues::each),
             other => Ok(other),
         }
     }
 
     pub(super) fn each(values: Vec<i32>) -> Self {
-        Values::Ints(Ints::Each(values))
+        ColumnValues::Ints(Ints::Each(values))
     }
 
     /// The integers that `encoding` is to decode.
     pub(super) fn into_ints(self, encoding: &str) -> Result<Vec<i32>> {
         let (int_type, bytes) = match self {
-            Values::Ints(ints) => return ints.into_vec(),
-            Values::Packed(int_type, bytes) => (int_type, bytes),
+            ColumnValues::Ints(ints) => return ints.into_vec(),
+            ColumnValues::Packed(int_type, bytes) => (int_type, bytes),
             other => return Err(wrong(encoding, format!("cannot decode {}", other.name()))),
         };
         Ok(match int_type {

@@ -3,16 +3,17 @@
 use std::ops::Range;
 
 use super::atom_site::{
-    CHAIN_ITEMS, ITEM_COUNT, Item, RESIDUE_ITEMS, RunStart, element, find_columns, symbol_number,
+    AtomSiteItem, CHAIN_ITEMS, ITEM_COUNT, RESIDUE_ITEMS, RunStart, element, find_columns,
+    symbol_number,
 };
 use super::lexer::strip_prefix;
 use super::not_null;
-use super::rows::Rows;
+use super::rows::LoopRows;
 use crate::Models;
 use crate::Result;
 use crate::atom_table::{Atom, AtomTable};
 use crate::decimal::{self, OCCUPANCY_ONE, fixed8};
-use crate::text::{Place, at_line, quoted};
+use crate::text::{FilePlace, at_line, quoted};
 use crate::text8::Text8;
 
 /// Whether a tag is an item of `_atom_site`.
@@ -22,7 +23,7 @@ pub(super) fn is_item(tag: &[u8]) -> bool {
 
 /// Whether a tag is the item of the B factor.
 pub(super) fn is_b_factor(tag: &[u8]) -> bool {
-    is_named(tag, Item::BFactor.name())
+    is_named(tag, AtomSiteItem::BFactor.name())
 }
 
 /// Whether a tag is the item `name` of `_atom_site`.
@@ -32,7 +33,7 @@ fn is_named(tag: &[u8], name: &str) -> bool {
 }
 
 /// Start and end in the text.
-type Span = (usize, usize);
+type TextRange = (usize, usize);
 
 /// Turns rows into atoms.
 pub(super) struct AtomRows<'a> {
@@ -42,7 +43,7 @@ pub(super) struct AtomRows<'a> {
     /// For each item, the index of its start in the edges of a row.
     columns: [usize; ITEM_COUNT],
     /// The residue of the previous atom.
-    last: ResidueKey,
+    last: ResidueItems,
     /// Whether there is a previous atom.
     has_last: bool,
 }
@@ -50,9 +51,9 @@ pub(super) struct AtomRows<'a> {
 /// The items that all atoms of a residue share: their first eight bytes, which are nearly always
 /// the whole value, and the whole value's position.
 #[derive(Clone, Copy, Default)]
-struct ResidueKey {
+struct ResidueItems {
     words: [u64; RESIDUE_ITEMS],
-    spans: [Span; RESIDUE_ITEMS],
+    spans: [TextRange; RESIDUE_ITEMS],
     /// Whether a value has more than eight bytes.
     is_long: bool,
 }
@@ -71,34 +72,34 @@ impl<'a> AtomRows<'a> {
         let column = |name: &str| tags.iter().position(|tag| is_named(tag, name));
         // Items that the file lacks take the empty range after the last column.
         let columns = find_columns(column)?;
-        table.guesses_elements |= columns[Item::Symbol as usize].is_none();
+        table.guesses_elements |= columns[AtomSiteItem::Symbol as usize].is_none();
         let columns = columns.map(|column| 2 * column.unwrap_or(tags.len()));
         Ok(AtomRows {
             text,
             table,
             models,
             columns,
-            last: ResidueKey::default(),
+            last: ResidueItems::default(),
             has_last: false,
         })
     }
 
-    pub(super) fn read(&mut self, rows: &mut Rows) -> Result<()> {
+    pub(super) fn read(&mut self, rows: &mut LoopRows) -> Result<()> {
         while rows.next()? {
             self.row(rows.edges())?;
         }
         Ok(())
     }
 
-    /// Adds the atom of a row. `edges` is [`Rows::edges`].
+    /// Adds the atom of a row. `edges` is [`LoopRows::edges`].
     #[inline]
     pub(super) fn row(&mut self, edges: &[u32]) -> Result<()> {
         let (text, columns) = (self.text, self.columns);
-        let span = |item: Item| span_at(edges, columns[item as usize]);
+        let span = |item: AtomSiteItem| span_at(edges, columns[item as usize]);
         let mut words = [0; RESIDUE_ITEMS];
         let mut is_long = false;
-        for (word, &at) in words.iter_mut().zip(&columns) {
-            let span = span_at(edges, at);
+        for (word, &column) in words.iter_mut().zip(&columns) {
+            let span = span_at(edges, column);
             *word = first8(text, span);
             is_long |= span.1 - span.0 > 8;
         }
@@ -107,19 +108,26 @@ impl<'a> AtomRows<'a> {
         if (!self.has_last | is_long | differs) && !self.enter_residue(words, edges)? {
             return Ok(());
         }
-        let (xyz, rounded) = match usual_coordinates(text, [Item::X, Item::Y, Item::Z].map(span)) {
+        let (xyz, rounded) = match usual_coordinates(
+            text,
+            [AtomSiteItem::X, AtomSiteItem::Y, AtomSiteItem::Z].map(span),
+        ) {
             Some(xyz) => (xyz, false),
             None => self.any_coordinates(edges)?,
         };
-        let name = padded8(text, span(Item::Name));
-        let symbol = span(Item::Symbol);
+        let name = padded8(text, span(AtomSiteItem::Name));
+        let symbol = span(AtomSiteItem::Symbol);
         self.table.push(Atom {
             xyz,
-            b_factor: b_factor(text, span(Item::BFactor)),
-            occupancy: occupancy(text, span(Item::Occupancy)),
+            b_factor: b_factor(text, span(AtomSiteItem::BFactor)),
+            occupancy: occupancy(text, span(AtomSiteItem::Occupancy)),
             name,
             element: element(symbol_number(&text[symbol.0..symbol.1]), name),
-            altloc: self.value(edges, Item::AltId).first().copied().unwrap_or(0),
+            altloc: self
+                .value(edges, AtomSiteItem::AltId)
+                .first()
+                .copied()
+                .unwrap_or(0),
             rounded,
         })
     }
@@ -128,12 +136,12 @@ impl<'a> AtomRows<'a> {
     /// items suggest. Returns false if the row's model is not wanted.
     #[inline(never)]
     fn enter_residue(&mut self, words: [u64; RESIDUE_ITEMS], edges: &[u32]) -> Result<bool> {
-        let mut key = ResidueKey {
+        let mut key = ResidueItems {
             words,
-            ..ResidueKey::default()
+            ..ResidueItems::default()
         };
-        for (span, &at) in key.spans.iter_mut().zip(&self.columns) {
-            *span = span_at(edges, at);
+        for (span, &column) in key.spans.iter_mut().zip(&self.columns) {
+            *span = span_at(edges, column);
             key.is_long |= span.1 - span.0 > 8;
         }
         if self.has_last && self.is_last(&key, 0..RESIDUE_ITEMS) {
@@ -143,8 +151,8 @@ impl<'a> AtomRows<'a> {
     }
 
     /// Whether a residue has the same `items` as the last one.
-    fn is_last(&self, key: &ResidueKey, items: Range<usize>) -> bool {
-        let value = |(start, end): Span| &self.text[start..end];
+    fn is_last(&self, key: &ResidueItems, items: Range<usize>) -> bool {
+        let value = |(start, end): TextRange| &self.text[start..end];
         key.words[items.clone()] == self.last.words[items.clone()]
             && key.is_long == self.last.is_long
             && (!key.is_long
@@ -153,16 +161,16 @@ impl<'a> AtomRows<'a> {
                     .all(|item| value(key.spans[item]) == value(self.last.spans[item])))
     }
 
-    fn start_run(&mut self, key: ResidueKey, edges: &[u32]) -> Result<bool> {
+    fn start_run(&mut self, key: ResidueItems, edges: &[u32]) -> Result<bool> {
         let (text, columns) = (self.text, self.columns);
         let run = RunStart {
-            value: |item: Item| {
+            value: |item: AtomSiteItem| {
                 let (start, end) = span_at(edges, columns[item as usize]);
                 &text[start..end]
             },
             integer: |_| None,
             same_chain: self.has_last && self.is_last(&key, CHAIN_ITEMS),
-            place: Place::Line(text, edges[0]),
+            place: FilePlace::Line(text, edges[0]),
         };
         let is_wanted = run.add(self.table, self.models)?;
         if is_wanted {
@@ -172,7 +180,7 @@ impl<'a> AtomRows<'a> {
     }
 
     /// The value of an item, empty for null.
-    fn value(&self, edges: &[u32], item: Item) -> &'a [u8] {
+    fn value(&self, edges: &[u32], item: AtomSiteItem) -> &'a [u8] {
         let (start, end) = span_at(edges, self.columns[item as usize]);
         not_null(&self.text[start..end])
     }
@@ -180,7 +188,7 @@ impl<'a> AtomRows<'a> {
     /// Coordinates of any form, and whether one was rounded.
     #[inline(never)]
     fn any_coordinates(&self, edges: &[u32]) -> Result<([i32; 3], bool)> {
-        let items = [Item::X, Item::Y, Item::Z];
+        let items = [AtomSiteItem::X, AtomSiteItem::Y, AtomSiteItem::Z];
         let spans = items.map(|item| span_at(edges, self.columns[item as usize]));
         let texts = spans.map(|(start, end)| &self.text[start..end]);
         decimal::coordinates(texts).map_err(|(axis, bad)| {
@@ -191,13 +199,13 @@ impl<'a> AtomRows<'a> {
 }
 
 #[inline(always)]
-fn span_at(edges: &[u32], at: usize) -> Span {
-    (edges[at] as usize, edges[at + 1] as usize)
+fn span_at(edges: &[u32], edge: usize) -> TextRange {
+    (edges[edge] as usize, edges[edge + 1] as usize)
 }
 
 /// The first eight bytes of a value, padded with zeros.
 #[inline(always)]
-fn first8(text: &[u8], (start, end): Span) -> u64 {
+fn first8(text: &[u8], (start, end): TextRange) -> u64 {
     let len = end - start;
     match text[start..].first_chunk() {
         Some(_) if len == 0 => 0,
@@ -212,7 +220,7 @@ fn first8(text: &[u8], (start, end): Span) -> u64 {
 
 /// The first eight bytes of a value, padded with spaces.
 #[inline]
-fn padded8(text: &[u8], span: Span) -> Text8 {
+fn padded8(text: &[u8], span: TextRange) -> Text8 {
     let len = (span.1 - span.0).min(8);
     let spaces = u64::from_le_bytes(*b"        ");
     let padding = if len == 8 { 0 } else { spaces << (8 * len) };
@@ -222,7 +230,7 @@ fn padded8(text: &[u8], span: Span) -> Text8 {
 /// A number of three to eight characters with one to three decimals, as the eight columns that
 /// [`fixed8`] reads; `None` for values of another length.
 #[inline(always)]
-fn eight_columns(text: &[u8], (start, end): Span) -> Option<u64> {
+fn eight_columns(text: &[u8], (start, end): TextRange) -> Option<u64> {
     let len = end - start;
     if !(3..=8).contains(&len) || end < 8 {
         return None;
@@ -241,12 +249,12 @@ fn eight_columns(text: &[u8], (start, end): Span) -> Option<u64> {
 }
 
 #[inline(always)]
-fn thousandths(text: &[u8], span: Span) -> Option<i32> {
+fn thousandths(text: &[u8], span: TextRange) -> Option<i32> {
     fixed8([eight_columns(text, span)?]).map(|[value]| value)
 }
 
 #[inline(always)]
-fn usual_coordinates(text: &[u8], [x, y, z]: [Span; 3]) -> Option<[i32; 3]> {
+fn usual_coordinates(text: &[u8], [x, y, z]: [TextRange; 3]) -> Option<[i32; 3]> {
     fixed8([
         eight_columns(text, x)?,
         eight_columns(text, y)?,
@@ -255,7 +263,7 @@ fn usual_coordinates(text: &[u8], [x, y, z]: [Span; 3]) -> Option<[i32; 3]> {
 }
 
 #[inline]
-fn occupancy(text: &[u8], span: Span) -> i32 {
+fn occupancy(text: &[u8], span: TextRange) -> i32 {
     match thousandths(text, span) {
         // The fixed form goes up to 9999 only.
         Some(value) => value.saturating_mul(OCCUPANCY_ONE / 1000),
@@ -264,7 +272,7 @@ fn occupancy(text: &[u8], span: Span) -> i32 {
 }
 
 #[inline]
-fn b_factor(text: &[u8], span: Span) -> f32 {
+fn b_factor(text: &[u8], span: TextRange) -> f32 {
     match thousandths(text, span) {
         Some(value) => decimal::thousandths_to_f32(value),
         None => decimal::b_factor(&text[span.0..span.1]),

@@ -3,72 +3,60 @@
 use std::ops::{Deref, Range};
 
 use super::not_null;
-use crate::atom_table::{AtomTable, Entity, Run};
+use crate::atom_table::{AtomRun, AtomTable, Entity};
 use crate::decimal::int;
 use crate::ligands::is_water;
-use crate::text::{Place, quoted};
+use crate::text::{FilePlace, quoted};
 use crate::text8::{Text8, text8};
 use crate::{Error, Result};
 use crate::{Models, element};
 
-/// The items that are read, first those that all atoms of a residue share.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::formats) enum Item {
-    Comp,
-    Label,
-    Auth,
-    Entity,
-    LabelSeq,
-    AuthSeq,
-    InsCode,
-    Model,
-    Group,
-    Symbol,
-    Name,
-    AltId,
-    X,
-    Y,
-    Z,
-    Occupancy,
-    BFactor,
-    DbName,
-    DbAccession,
-    DbNumber,
+/// Declares the items that are read: the enum, and the names of each.
+macro_rules! items {
+    ($($item:ident: $names:expr,)+) => {
+        /// The items that are read, first those that all atoms of a residue share.
+        #[derive(Clone, Copy, PartialEq, Eq)]
+        pub(in crate::formats) enum AtomSiteItem {
+            $($item,)+
+        }
+
+        /// The names of each item; the first that a file has counts.
+        const NAMES: &[(AtomSiteItem, &[&str])] = &[$((AtomSiteItem::$item, $names),)+];
+    };
+}
+
+items! {
+    Comp: &["label_comp_id", "auth_comp_id"],
+    Label: &["label_asym_id"],
+    Auth: &["auth_asym_id"],
+    Entity: &["label_entity_id"],
+    LabelSeq: &["label_seq_id"],
+    AuthSeq: &["auth_seq_id"],
+    InsCode: &["pdbx_PDB_ins_code"],
+    Model: &["pdbx_PDB_model_num"],
+    Group: &["group_PDB"],
+    Symbol: &["type_symbol"],
+    Name: &["label_atom_id", "auth_atom_id"],
+    AltId: &["label_alt_id"],
+    X: &["Cartn_x"],
+    Y: &["Cartn_y"],
+    Z: &["Cartn_z"],
+    Occupancy: &["occupancy"],
+    BFactor: &["B_iso_or_equiv"],
+    DbName: &["pdbx_sifts_xref_db_name"],
+    DbAccession: &["pdbx_sifts_xref_db_acc"],
+    DbNumber: &["pdbx_sifts_xref_db_num"],
 }
 
 /// How many items all atoms of a residue share.
-pub(in crate::formats) const RESIDUE_ITEMS: usize = Item::Model as usize + 1;
-/// Those that all atoms of a chain share.
+pub(in crate::formats) const RESIDUE_ITEMS: usize = AtomSiteItem::Model as usize + 1;
+/// The items that all atoms of a chain share.
 pub(in crate::formats) const CHAIN_ITEMS: Range<usize> =
-    Item::Label as usize..Item::Entity as usize + 1;
-pub(in crate::formats) const ITEM_COUNT: usize = Item::DbNumber as usize + 1;
+    AtomSiteItem::Label as usize..AtomSiteItem::Entity as usize + 1;
+pub(in crate::formats) const ITEM_COUNT: usize = NAMES.len();
 
-/// The names of each item; the first that a file has counts.
-const NAMES: [(Item, &[&str]); ITEM_COUNT] = [
-    (Item::Comp, &["label_comp_id", "auth_comp_id"]),
-    (Item::Label, &["label_asym_id"]),
-    (Item::Auth, &["auth_asym_id"]),
-    (Item::Entity, &["label_entity_id"]),
-    (Item::LabelSeq, &["label_seq_id"]),
-    (Item::AuthSeq, &["auth_seq_id"]),
-    (Item::InsCode, &["pdbx_PDB_ins_code"]),
-    (Item::Model, &["pdbx_PDB_model_num"]),
-    (Item::Group, &["group_PDB"]),
-    (Item::Symbol, &["type_symbol"]),
-    (Item::Name, &["label_atom_id", "auth_atom_id"]),
-    (Item::AltId, &["label_alt_id"]),
-    (Item::X, &["Cartn_x"]),
-    (Item::Y, &["Cartn_y"]),
-    (Item::Z, &["Cartn_z"]),
-    (Item::Occupancy, &["occupancy"]),
-    (Item::BFactor, &["B_iso_or_equiv"]),
-    (Item::DbName, &["pdbx_sifts_xref_db_name"]),
-    (Item::DbAccession, &["pdbx_sifts_xref_db_acc"]),
-    (Item::DbNumber, &["pdbx_sifts_xref_db_num"]),
-];
-
-impl Item {
-    /// The first of its names.
+impl AtomSiteItem {
+    /// The first name of the item.
     pub(in crate::formats) fn name(self) -> &'static str {
         NAMES[self as usize].1[0]
     }
@@ -77,14 +65,22 @@ impl Item {
 /// For each item, the column that holds it; `column` finds one by its name.
 ///
 /// # Errors
-/// There is no coordinate, name of the atom or component.
+/// The file lacks the column of a coordinate, of the atom's name or of the component.
 pub(in crate::formats) fn find_columns(
     column: impl Fn(&str) -> Option<usize>,
 ) -> Result<[Option<usize>; ITEM_COUNT]> {
     let mut columns = [None; ITEM_COUNT];
-    for (item, names) in NAMES {
+    for &(item, names) in NAMES {
         let found = names.iter().find_map(|name| column(name));
-        if found.is_none() && matches!(item, Item::X | Item::Y | Item::Z | Item::Name | Item::Comp)
+        if found.is_none()
+            && matches!(
+                item,
+                AtomSiteItem::X
+                    | AtomSiteItem::Y
+                    | AtomSiteItem::Z
+                    | AtomSiteItem::Name
+                    | AtomSiteItem::Comp
+            )
         {
             return Err(Error::input(format!("_atom_site has no {}", names[0])));
         }
@@ -101,14 +97,14 @@ pub(in crate::formats) struct RunStart<'p, F, G> {
     pub integer: G,
     /// Whether the row has the chain of the last run.
     pub same_chain: bool,
-    pub place: Place<'p>,
+    pub place: FilePlace<'p>,
 }
 
 impl<V, F, G> RunStart<'_, F, G>
 where
     V: Deref<Target = [u8]>,
-    F: Fn(Item) -> V,
-    G: Fn(Item) -> Option<i32>,
+    F: Fn(AtomSiteItem) -> V,
+    G: Fn(AtomSiteItem) -> Option<i32>,
 {
     /// Starts the run. Returns false if the row's model is not wanted.
     pub(in crate::formats) fn add(&self, table: &mut AtomTable, models: Models) -> Result<bool> {
@@ -119,34 +115,39 @@ where
         let chain = match last_chain {
             Some(chain) if self.same_chain => chain,
             _ => {
-                let values = [Item::Auth, Item::Label, Item::Entity].map(&self.value);
+                let values = [
+                    AtomSiteItem::Auth,
+                    AtomSiteItem::Label,
+                    AtomSiteItem::Entity,
+                ]
+                .map(&self.value);
                 let [auth, label, entity] = values.each_ref().map(|value| not_null(value));
                 let auth = if auth.is_empty() { label } else { auth };
-                self.check_name(table, Item::Label, label)?;
-                self.check_name(table, Item::Auth, auth)?;
-                self.check_name(table, Item::Entity, entity)?;
+                self.check_name(table, AtomSiteItem::Label, label)?;
+                self.check_name(table, AtomSiteItem::Auth, auth)?;
+                self.check_name(table, AtomSiteItem::Entity, entity)?;
                 table.chain(auth, label, entity)?
             }
         };
-        let label_seq = self.int(Item::LabelSeq);
-        let (seq, letter) = match (self.integer)(Item::AuthSeq) {
-            None => author_number(&(self.value)(Item::AuthSeq)),
+        let label_seq = self.int(AtomSiteItem::LabelSeq);
+        let (seq, letter) = match (self.integer)(AtomSiteItem::AuthSeq) {
+            None => author_number(&(self.value)(AtomSiteItem::AuthSeq)),
             seq => (seq, 0),
         };
-        let ins_code = (self.value)(Item::InsCode);
-        let group = (self.value)(Item::Group).first().copied();
-        let run = Run {
+        let ins_code = (self.value)(AtomSiteItem::InsCode);
+        let group = (self.value)(AtomSiteItem::Group).first().copied();
+        let run = AtomRun {
             model,
             chain,
             seq: seq.or(label_seq),
             label_seq,
             ins_code: not_null(&ins_code).first().copied().unwrap_or(letter),
-            comp: text8(&(self.value)(Item::Comp)),
+            comp: text8(&(self.value)(AtomSiteItem::Comp)),
             hetero: group.is_some_and(|group| group.eq_ignore_ascii_case(&b'H')),
             is_marked: label_seq.is_some(),
             uniprot: self.uniprot(table)?,
             offset: self.place.start(),
-            ..Run::default()
+            ..AtomRun::default()
         };
         table.start_run(run)?;
         Ok(true)
@@ -154,9 +155,9 @@ where
 
     /// The index of the row's model; `None` if the model is not wanted.
     fn model(&self, table: &mut AtomTable, models: Models) -> Result<Option<u32>> {
-        let number = match (self.integer)(Item::Model) {
+        let number = match (self.integer)(AtomSiteItem::Model) {
             Some(number) => number,
-            None => match not_null(&(self.value)(Item::Model)) {
+            None => match not_null(&(self.value)(AtomSiteItem::Model)) {
                 b"" => 1,
                 text => int(text).ok_or_else(|| {
                     let message = format!("model number {} is not a number", quoted(text));
@@ -175,26 +176,26 @@ where
 
     /// The UniProt residue that the row names.
     fn uniprot(&self, table: &mut AtomTable) -> Result<Option<(u32, i32)>> {
-        if !(self.value)(Item::DbName).eq_ignore_ascii_case(b"UNP") {
+        if !(self.value)(AtomSiteItem::DbName).eq_ignore_ascii_case(b"UNP") {
             return Ok(None);
         }
-        let accession = (self.value)(Item::DbAccession);
+        let accession = (self.value)(AtomSiteItem::DbAccession);
         let accession = not_null(&accession);
-        match self.int(Item::DbNumber) {
+        match self.int(AtomSiteItem::DbNumber) {
             Some(position) if !accession.is_empty() => {
-                self.check_name(table, Item::DbAccession, accession)?;
+                self.check_name(table, AtomSiteItem::DbAccession, accession)?;
                 Ok(Some((table.accession(accession), position)))
             }
             _ => Ok(None),
         }
     }
 
-    fn int(&self, item: Item) -> Option<i32> {
+    fn int(&self, item: AtomSiteItem) -> Option<i32> {
         (self.integer)(item).or_else(|| int(&(self.value)(item)))
     }
 
     /// Refuses a name that is over its limit.
-    fn check_name(&self, table: &AtomTable, item: Item, name: &[u8]) -> Result<()> {
+    fn check_name(&self, table: &AtomTable, item: AtomSiteItem, name: &[u8]) -> Result<()> {
         let checked = table.limits.check_name(item.name(), name);
         checked.map_err(|error| self.place.locate(error))
     }
@@ -238,14 +239,14 @@ pub(super) fn author_number(text: &[u8]) -> (Option<i32>, u8) {
     }
 }
 
-/// Takes back that `label_seq_id` marks residues of polymers, in a file without entities whose waters have
-/// numbers too.
+/// Unmarks all residues if a file without entities gives waters a `label_seq_id` too: the item then does not
+/// tell residues of polymers from others.
 pub(super) fn unmark_numbered_waters(table: &mut AtomTable) {
     let has_unknown = table
         .chains
         .iter()
         .any(|chain| chain.entity_type == Entity::Unknown);
-    let is_numbered_water = |run: &Run| run.is_marked && is_water(run.comp);
+    let is_numbered_water = |run: &AtomRun| run.is_marked && is_water(run.comp);
     if has_unknown && table.runs.iter().any(is_numbered_water) {
         table.runs.iter_mut().for_each(|run| run.is_marked = false);
     }

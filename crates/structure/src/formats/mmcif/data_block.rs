@@ -9,125 +9,156 @@ use super::lexer::{contains, strip_prefix};
 use super::local_quality;
 use super::not_null;
 use super::oper_list::{self, GENERATOR_ITEMS, OPERATOR_ITEMS};
-use super::rows::Rows;
+use super::rows::LoopRows;
 use crate::ReadOptions;
 use crate::Result;
 use crate::assembly::Generators;
-use crate::atom_table::{AtomTable, Entity, Kind, NO_NAME, NameId};
+use crate::atom_table::{AtomTable, Entity, NO_NAME, NameId, PolymerKind};
 use crate::components;
 use crate::decimal::int;
 use crate::entry_header::{self, EntryHeader};
 use crate::model::{BFactorKind, SequenceResidue};
 use crate::read_limits::{ReadLimits, check};
-use crate::text::Place;
+use crate::text::FilePlace;
 use crate::text8::text8;
 
-/// The categories that are kept, with their items.
-const CATEGORIES: [(&str, &[&str]); 18] = [
-    ("entity", &["id", "type"]),
-    ("entity_poly", &["entity_id", "type"]),
-    ("struct_asym", &["id", "entity_id"]),
-    ("chem_comp", &["id", "type"]),
-    (
-        "struct_ref",
-        &["id", "entity_id", "db_name", "pdbx_db_accession"],
-    ),
-    (
-        "struct_ref_seq",
-        &[
-            "ref_id",
-            "pdbx_strand_id",
-            "pdbx_db_accession",
-            "seq_align_beg",
-            "seq_align_end",
-            "db_align_beg",
-            "db_align_end",
-        ],
-    ),
-    (
-        "ma_target_ref_db_details",
-        &[
-            "target_entity_id",
-            "db_name",
-            "db_accession",
-            "seq_db_align_begin",
-            "seq_db_align_end",
-        ],
-    ),
-    ("ma_qa_metric", &["id", "name", "type", "mode"]),
-    ("pdbx_struct_assembly_gen", GENERATOR_ITEMS),
-    ("pdbx_struct_oper_list", OPERATOR_ITEMS),
-    ("exptl", &["method"]),
-    (
-        "struct",
-        &["title", "pdbx_structure_determination_methodology"],
-    ),
-    ("refine", &["ls_d_res_high"]),
-    ("em_3d_reconstruction", &["resolution"]),
-    ("entity_poly_seq", &["entity_id", "num", "mon_id"]),
-    (
-        "pdbx_poly_seq_scheme",
-        &["asym_id", "seq_id", "pdb_seq_num", "pdb_ins_code"],
-    ),
-    (
-        "struct_conn",
-        &[
-            "conn_type_id",
-            "ptnr1_auth_asym_id",
-            "ptnr1_label_asym_id",
-            "ptnr1_auth_seq_id",
-            "ptnr1_label_seq_id",
-            "pdbx_ptnr1_PDB_ins_code",
-            "ptnr1_label_comp_id",
-            "ptnr1_label_atom_id",
-            "ptnr1_symmetry",
-            "ptnr2_auth_asym_id",
-            "ptnr2_label_asym_id",
-            "ptnr2_auth_seq_id",
-            "ptnr2_label_seq_id",
-            "pdbx_ptnr2_PDB_ins_code",
-            "ptnr2_label_comp_id",
-            "ptnr2_label_atom_id",
-            "ptnr2_symmetry",
-        ],
-    ),
-    (
-        "ma_qa_metric_local",
-        &[
-            "label_asym_id",
-            "label_seq_id",
-            "metric_id",
-            "metric_value",
-            "model_id",
-        ],
-    ),
-];
-const ENTITY: usize = 0;
-const ENTITY_POLY: usize = 1;
-const STRUCT_ASYM: usize = 2;
-const CHEM_COMP: usize = 3;
-const STRUCT_REF: usize = 4;
-const STRUCT_REF_SEQ: usize = 5;
-const MODEL_TARGET: usize = 6;
-const QUALITY_METRIC: usize = 7;
-const ASSEMBLY_GEN: usize = 8;
-const OPER_LIST: usize = 9;
-const EXPERIMENT: usize = 10;
-const STRUCT: usize = 11;
-const REFINEMENT: usize = 12;
-const RECONSTRUCTION: usize = 13;
-const SEQUENCE: usize = 14;
-const SEQUENCE_NUMBERS: usize = 15;
-/// Rows of other types than covalent links are not kept.
-const LINKS: usize = 16;
-const LOCAL_QUALITY: usize = 17;
+/// Declares the categories that are kept: the enum, and for each its name and its items.
+macro_rules! categories {
+    ($($(#[$doc:meta])* $category:ident = $name:literal: $items:expr,)+) => {
+        /// A category of a data block that is kept, because it describes the atoms.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(in crate::formats) enum BlockCategory {
+            $($(#[$doc])* $category,)+
+        }
+
+        /// Each category with its name, without the underscore, and the items that are kept.
+        const CATEGORIES: &[(BlockCategory, &str, &[&str])] =
+            &[$((BlockCategory::$category, $name, $items),)+];
+    };
+}
+
+categories! {
+    Entity = "entity": &["id", "type"],
+    EntityPoly = "entity_poly": &["entity_id", "type"],
+    StructAsym = "struct_asym": &["id", "entity_id"],
+    ChemComp = "chem_comp": &["id", "type"],
+    StructRef = "struct_ref": &["id", "entity_id", "db_name", "pdbx_db_accession"],
+    StructRefSeq = "struct_ref_seq": &[
+        "ref_id",
+        "pdbx_strand_id",
+        "pdbx_db_accession",
+        "seq_align_beg",
+        "seq_align_end",
+        "db_align_beg",
+        "db_align_end",
+    ],
+    ModelTarget = "ma_target_ref_db_details": &[
+        "target_entity_id",
+        "db_name",
+        "db_accession",
+        "seq_db_align_begin",
+        "seq_db_align_end",
+    ],
+    QualityMetric = "ma_qa_metric": &["id", "name", "type", "mode"],
+    AssemblyGen = "pdbx_struct_assembly_gen": GENERATOR_ITEMS,
+    OperList = "pdbx_struct_oper_list": OPERATOR_ITEMS,
+    Experiment = "exptl": &["method"],
+    Struct = "struct": &["title", "pdbx_structure_determination_methodology"],
+    Refinement = "refine": &["ls_d_res_high"],
+    Reconstruction = "em_3d_reconstruction": &["resolution"],
+    PolySeq = "entity_poly_seq": &["entity_id", "num", "mon_id"],
+    PolySeqScheme = "pdbx_poly_seq_scheme": &["asym_id", "seq_id", "pdb_seq_num", "pdb_ins_code"],
+    /// Rows of other types than covalent links are not kept.
+    StructConn = "struct_conn": &[
+        "conn_type_id",
+        "ptnr1_auth_asym_id",
+        "ptnr1_label_asym_id",
+        "ptnr1_auth_seq_id",
+        "ptnr1_label_seq_id",
+        "pdbx_ptnr1_PDB_ins_code",
+        "ptnr1_label_comp_id",
+        "ptnr1_label_atom_id",
+        "ptnr1_symmetry",
+        "ptnr2_auth_asym_id",
+        "ptnr2_label_asym_id",
+        "ptnr2_auth_seq_id",
+        "ptnr2_label_seq_id",
+        "pdbx_ptnr2_PDB_ins_code",
+        "ptnr2_label_comp_id",
+        "ptnr2_label_atom_id",
+        "ptnr2_symmetry",
+    ],
+    LocalQuality = "ma_qa_metric_local": &[
+        "label_asym_id",
+        "label_seq_id",
+        "metric_id",
+        "metric_value",
+        "model_id",
+    ],
+}
+
+impl BlockCategory {
+    /// The category called `name`, which has no underscore before it, if it is kept with these options.
+    pub(in crate::formats) fn find(name: &[u8], options: ReadOptions) -> Option<Self> {
+        let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
+        let &(category, ..) = CATEGORIES.iter().find(|(_, known, _)| is(known))?;
+        let is_kept = match category {
+            Self::PolySeq | Self::PolySeqScheme => options.sequences,
+            Self::StructConn => options.ligands,
+            Self::LocalQuality => options.b_factor_kind != Some(BFactorKind::Temperature),
+            _ => true,
+        };
+        is_kept.then_some(category)
+    }
+
+    /// The name, without the underscore.
+    pub(in crate::formats) fn name(self) -> &'static str {
+        CATEGORIES[self as usize].1
+    }
+
+    /// The names of the items that are kept.
+    fn items(self) -> &'static [&'static str] {
+        CATEGORIES[self as usize].2
+    }
+
+    /// The index of an item that is kept.
+    pub(in crate::formats) fn find_item(self, name: &[u8]) -> Option<usize> {
+        let is = |known: &&str| name.eq_ignore_ascii_case(known.as_bytes());
+        self.items().iter().position(is)
+    }
+
+    /// Refuses more rows than the limit of the category.
+    pub(in crate::formats) fn check_rows(self, count: usize, limits: &ReadLimits) -> Result<()> {
+        let (field, max) = match self {
+            Self::AssemblyGen | Self::OperList => ("operators_max", limits.operators_max),
+            Self::PolySeq | Self::PolySeqScheme | Self::StructConn => {
+                ("residues_max", limits.residues_max)
+            }
+            // A value for each residue of each model, and perhaps of another metric.
+            Self::LocalQuality => ("atoms_max", limits.atoms_max),
+            _ => ("chains_max", limits.chains_max),
+        };
+        let what = || format!("_{} has too many rows", self.name());
+        check(field, max, count as u64, what)
+    }
+
+    /// Refuses a name over its limit. The lists of an assembly's generators are not names, and
+    /// [`EntryHeader`] cuts methods and titles.
+    fn check_value(self, item: usize, value: &[u8], limits: &ReadLimits) -> Result<()> {
+        let is_name = !matches!(self, Self::AssemblyGen | Self::Experiment | Self::Struct);
+        if !is_name || value.len() <= limits.name_bytes_max as usize {
+            return Ok(());
+        }
+        limits.check_name(&format!("_{}.{}", self.name(), self.items()[item]), value)
+    }
+}
 
 /// What is kept of a data block.
 #[derive(Default)]
 pub(in crate::formats) struct DataBlock<'a> {
     name: &'a [u8],
     pub has_atoms: bool,
-    /// What is kept depends on them.
+    /// The options that decide which categories are kept.
     options: ReadOptions,
     /// The items of an `_atom_site` without a loop, each with the start and end of its value.
     pub atom: Vec<(&'a [u8], [u32; 2])>,
@@ -155,18 +186,18 @@ impl<'a> DataBlock<'a> {
         span: [usize; 2],
         limits: &ReadLimits,
     ) -> Result<()> {
-        let span = span.map(|at| at as u32);
+        let span = span.map(|offset| offset as u32);
         if tag.eq_ignore_ascii_case(b"_entry.id") {
             self.set_entry_id(value, limits)?;
         } else if atom_rows::is_item(tag) {
             self.atom.push((tag, span));
             self.has_atoms = true;
         } else if let Some((category, Some(item))) = self.find_item(tag) {
-            check_value(category, item, value, limits)?;
-            let values = &mut self.values[category];
-            values.resize(CATEGORIES[category].1.len(), b"");
+            category.check_value(item, value, limits)?;
+            let values = &mut self.values[category as usize];
+            values.resize(category.items().len(), b"");
             values[item] = value;
-            self.offsets[category].resize(1, span[0]);
+            self.offsets[category as usize].resize(1, span[0]);
         }
         Ok(())
     }
@@ -182,19 +213,23 @@ impl<'a> DataBlock<'a> {
         Ok(())
     }
 
-    /// Keeps the rows of a loop if its first item is of a category that is kept.
+    /// Keeps the rows of a loop if the category of its first item is kept.
     pub(super) fn rows(
         &mut self,
         text: &'a [u8],
         tags: &[&[u8]],
-        rows: &mut Rows,
+        rows: &mut LoopRows,
         limits: &ReadLimits,
     ) -> Result<()> {
         let Some((category, _)) = self.find_item(tags[0]) else {
             while rows.next()? {}
             return Ok(());
         };
-        let item_of = |tag: &&[u8]| self.find_item(tag).filter(|(of, _)| *of == category)?.1;
+        let item_of = |tag: &&[u8]| {
+            self.find_item(tag)
+                .filter(|(found, _)| *found == category)?
+                .1
+        };
         let columns = tags.iter().map(item_of).enumerate();
         let columns: Vec<(usize, usize)> = columns
             .filter_map(|(column, item)| Some((column, item?)))
@@ -202,7 +237,7 @@ impl<'a> DataBlock<'a> {
         while rows.next()? {
             let values = columns.iter().map(|&(column, item)| {
                 let span = rows.value(column);
-                let place = Place::Line(text, span.start as u32);
+                let place = FilePlace::Line(text, span.start as u32);
                 (item, &text[span], place)
             });
             self.row(category, rows.edges()[0], values, limits)?;
@@ -214,65 +249,67 @@ impl<'a> DataBlock<'a> {
     /// before its place.
     pub(in crate::formats) fn row<'p>(
         &mut self,
-        category: usize,
+        category: BlockCategory,
         offset: u32,
-        values: impl Iterator<Item = (usize, &'a [u8], Place<'p>)>,
+        values: impl Iterator<Item = (usize, &'a [u8], FilePlace<'p>)>,
         limits: &ReadLimits,
     ) -> Result<()> {
-        let row = self.values[category].len();
-        self.values[category].resize(row + CATEGORIES[category].1.len(), b"");
-        self.offsets[category].push(offset);
-        check_rows(category, self.offsets[category].len(), limits)?;
+        let kept = &mut self.values[category as usize];
+        let offsets = &mut self.offsets[category as usize];
+        let row = kept.len();
+        kept.resize(row + category.items().len(), b"");
+        offsets.push(offset);
+        category.check_rows(offsets.len(), limits)?;
         for (item, value, place) in values {
             let value = not_null(value);
-            check_value(category, item, value, limits).map_err(|error| place.locate(error))?;
-            self.values[category][row + item] = value;
+            let checked = category.check_value(item, value, limits);
+            checked.map_err(|error| place.locate(error))?;
+            kept[row + item] = value;
         }
-        if category == LINKS && !is_covalent(self.values[LINKS][row]) {
-            self.values[LINKS].truncate(row);
-            self.offsets[LINKS].pop();
+        if category == BlockCategory::StructConn && !is_covalent(kept[row]) {
+            kept.truncate(row);
+            offsets.pop();
         }
         Ok(())
     }
 
     /// The category of a tag if it is kept, and the item if that is kept too.
-    fn find_item(&self, tag: &[u8]) -> Option<(usize, Option<usize>)> {
+    fn find_item(&self, tag: &[u8]) -> Option<(BlockCategory, Option<usize>)> {
         let dot = tag.iter().position(|&byte| byte == b'.')?;
-        let category = find_category(&tag[1..dot])?;
-        is_kept(category, self.options).then(|| (category, find_item_of(category, &tag[dot + 1..])))
-    }
-
-    /// The name of a category that is kept, without the underscore.
-    pub(in crate::formats) fn category_name(category: usize) -> &'static str {
-        CATEGORIES[category].0
+        let category = BlockCategory::find(&tag[1..dot], self.options)?;
+        Some((category, category.find_item(&tag[dot + 1..])))
     }
 
     /// The rows of a category.
-    fn table<const N: usize>(&self, category: usize) -> impl Iterator<Item = [&'a [u8]; N]> {
-        assert_eq!(CATEGORIES[category].1.len(), N);
-        self.values[category].as_chunks::<N>().0.iter().copied()
+    fn table<const N: usize>(
+        &self,
+        category: BlockCategory,
+    ) -> impl Iterator<Item = [&'a [u8]; N]> {
+        assert_eq!(category.items().len(), N);
+        let values = &self.values[category as usize];
+        values.as_chunks::<N>().0.iter().copied()
     }
 
     /// The rows of a category, each after its place.
     fn located_table<'p, const N: usize>(
         &self,
-        category: usize,
-        place: impl Fn(&'static str, u32) -> Place<'p>,
-    ) -> Vec<(Place<'p>, [&'a [u8]; N])> {
-        let name = CATEGORIES[category].0;
-        let places = self.offsets[category].iter().map(|&at| place(name, at));
+        category: BlockCategory,
+        place: impl Fn(&'static str, u32) -> FilePlace<'p>,
+    ) -> Vec<(FilePlace<'p>, [&'a [u8]; N])> {
+        let offsets = self.offsets[category as usize].iter();
+        let places = offsets.map(|&offset| place(category.name(), offset));
         places.zip(self.table::<N>(category)).collect()
     }
 
     /// Adds the generators of assembly 1 to `out`. `place` is where a row of a category starts.
     pub(in crate::formats) fn generators<'p>(
         &self,
-        place: impl Fn(&'static str, u32) -> Place<'p>,
+        place: impl Fn(&'static str, u32) -> FilePlace<'p>,
         limits: &ReadLimits,
         out: &mut Generators,
     ) -> Result<()> {
-        let generators = self.located_table(ASSEMBLY_GEN, &place);
-        let operators = self.located_table(OPER_LIST, &place);
+        let generators = self.located_table(BlockCategory::AssemblyGen, &place);
+        let operators = self.located_table(BlockCategory::OperList, &place);
         oper_list::generators(limits, &generators, &operators, out)
     }
 
@@ -284,7 +321,7 @@ impl<'a> DataBlock<'a> {
         });
         self.set_entities(table);
         atom_site::unmark_numbered_waters(table);
-        for [id, kind] in self.table::<2>(CHEM_COMP) {
+        for [id, kind] in self.table::<2>(BlockCategory::ChemComp) {
             if let Some(kind) = component_kind(kind)
                 && components::lookup(text8(id)).is_none()
             {
@@ -293,8 +330,8 @@ impl<'a> DataBlock<'a> {
         }
         self.set_sequences(table);
         self.set_header(&mut table.header);
-        let metrics = self.table::<4>(QUALITY_METRIC);
-        local_quality::set_plddt(metrics, self.table::<5>(LOCAL_QUALITY), table);
+        let metrics = self.table::<4>(BlockCategory::QualityMetric);
+        local_quality::set_plddt(metrics, self.table::<5>(BlockCategory::LocalQuality), table);
         // The UniProt residues that atoms themselves name take precedence over references.
         if table.runs.iter().all(|run| run.uniprot.is_none()) {
             self.add_references(table);
@@ -305,7 +342,7 @@ impl<'a> DataBlock<'a> {
 
     /// `_struct_conn`: covalent links within the atoms that the file lists.
     fn add_links(&self, table: &mut AtomTable) -> Result<()> {
-        for [kind, ends @ ..] in self.table::<17>(LINKS) {
+        for [kind, ends @ ..] in self.table::<17>(BlockCategory::StructConn) {
             let ([one, other], _) = ends.as_chunks::<8>() else {
                 continue;
             };
@@ -327,23 +364,23 @@ impl<'a> DataBlock<'a> {
     }
 
     fn set_header(&self, header: &mut EntryHeader) {
-        for [method] in self.table::<1>(EXPERIMENT) {
+        for [method] in self.table::<1>(BlockCategory::Experiment) {
             header.method.add_value(not_null(method));
         }
-        for [title, methodology] in self.table::<2>(STRUCT) {
+        for [title, methodology] in self.table::<2>(BlockCategory::Struct) {
             header.title.add_words(not_null(title));
             header.is_experimental |= methodology.eq_ignore_ascii_case(b"experimental");
         }
-        let refined = self.table::<1>(REFINEMENT);
-        let mut stated = refined.chain(self.table::<1>(RECONSTRUCTION));
+        let refined = self.table::<1>(BlockCategory::Refinement);
+        let mut stated = refined.chain(self.table::<1>(BlockCategory::Reconstruction));
         header.resolution = stated.find_map(|[text]| entry_header::resolution(text));
-        let mut metrics = self.table::<4>(QUALITY_METRIC);
+        let mut metrics = self.table::<4>(BlockCategory::QualityMetric);
         header.has_plddt_metric = metrics.any(|metric| local_quality::is_plddt(&metric));
     }
 
     fn set_entities(&self, table: &mut AtomTable) {
         let mut types = HashMap::new();
-        for [id, kind] in self.table::<2>(ENTITY) {
+        for [id, kind] in self.table::<2>(BlockCategory::Entity) {
             let entity = match kind {
                 b"" => continue,
                 _ if kind.eq_ignore_ascii_case(b"polymer") => Entity::Polymer(None),
@@ -351,19 +388,19 @@ impl<'a> DataBlock<'a> {
             };
             types.insert(table.names.intern(id), entity);
         }
-        for [id, kind] in self.table::<2>(ENTITY_POLY) {
+        for [id, kind] in self.table::<2>(BlockCategory::EntityPoly) {
             let id = table.names.intern(id);
             let entity = types.entry(id).or_insert(Entity::Polymer(None));
             if let Entity::Polymer(units) = entity {
                 *units = match kind {
-                    _ if contains(kind, b"peptide") => Some(Kind::Amino),
-                    _ if contains(kind, b"nucleotide") => Some(Kind::Nucleotide),
+                    _ if contains(kind, b"peptide") => Some(PolymerKind::Amino),
+                    _ if contains(kind, b"nucleotide") => Some(PolymerKind::Nucleotide),
                     _ => None,
                 };
             }
         }
         let mut entity_of = HashMap::new();
-        for [id, entity] in self.table::<2>(STRUCT_ASYM) {
+        for [id, entity] in self.table::<2>(BlockCategory::StructAsym) {
             let id = table.names.intern(id);
             entity_of.insert(id, table.names.intern(entity));
         }
@@ -378,11 +415,11 @@ impl<'a> DataBlock<'a> {
     }
 
     /// Gives each chain the sequence of its entity. A sequence whose positions are not 1, 2, 3 and so
-    /// on is none.
+    /// on is ignored.
     fn set_sequences(&self, table: &mut AtomTable) {
-        let mut of_entity: HashMap<&[u8], Option<Vec<SequenceResidue>>> = HashMap::new();
-        for [entity, number, component] in self.table::<3>(SEQUENCE) {
-            let known = of_entity.entry(entity).or_insert_with(|| Some(Vec::new()));
+        let mut by_entity: HashMap<&[u8], Option<Vec<SequenceResidue>>> = HashMap::new();
+        for [entity, number, component] in self.table::<3>(BlockCategory::PolySeq) {
+            let known = by_entity.entry(entity).or_insert_with(|| Some(Vec::new()));
             let Some(sequence) = known else {
                 continue;
             };
@@ -397,11 +434,11 @@ impl<'a> DataBlock<'a> {
             }
         }
         let mut numbers: HashMap<NameId, Vec<[&[u8]; 3]>> = HashMap::new();
-        for [asym, number @ ..] in self.table::<4>(SEQUENCE_NUMBERS) {
-            let of_chain = numbers.entry(table.names.intern(asym)).or_default();
-            of_chain.push(number);
+        for [asym, number @ ..] in self.table::<4>(BlockCategory::PolySeqScheme) {
+            let chain = numbers.entry(table.names.intern(asym)).or_default();
+            chain.push(number);
         }
-        let sequences = of_entity.into_iter().filter_map(|(entity, sequence)| {
+        let sequences = by_entity.into_iter().filter_map(|(entity, sequence)| {
             let sequence: Arc<[SequenceResidue]> = sequence?.into();
             Some((table.names.intern(entity), sequence))
         });
@@ -411,10 +448,10 @@ impl<'a> DataBlock<'a> {
             let Some(sequence) = known else {
                 continue;
             };
-            // A list is of all positions, and taken once, so that copies take no more than the file.
-            let own = numbers.remove(&raw.label);
-            let own = own.filter(|numbers| numbers.len() >= sequence.len());
-            let sequence = match own {
+            // A list must number all positions. It is taken out, so that each list is copied once at most.
+            let chain_numbers = numbers.remove(&raw.label);
+            let chain_numbers = chain_numbers.filter(|numbers| numbers.len() >= sequence.len());
+            let sequence = match chain_numbers {
                 Some(numbers) => numbered(sequence, &numbers),
                 None => Arc::clone(sequence),
             };
@@ -425,10 +462,10 @@ impl<'a> DataBlock<'a> {
     /// `_struct_ref` and `_struct_ref_seq`, of entries of the Protein Data Bank.
     fn add_references(&self, table: &mut AtomTable) {
         let mut targets = HashMap::new();
-        for [id, target @ ..] in self.table::<4>(STRUCT_REF) {
+        for [id, target @ ..] in self.table::<4>(BlockCategory::StructRef) {
             targets.entry(id).or_insert(target);
         }
-        for [id, chain, accession, numbers @ ..] in self.table::<7>(STRUCT_REF_SEQ) {
+        for [id, chain, accession, numbers @ ..] in self.table::<7>(BlockCategory::StructRefSeq) {
             let numbers = numbers.map(int);
             if let Some(&[entity, db_name, db_accession]) = targets.get(id)
                 && db_name.eq_ignore_ascii_case(b"UNP")
@@ -446,7 +483,8 @@ impl<'a> DataBlock<'a> {
 
     /// ModelCIF's `_ma_target_ref_db_details`: residue 1 of the target is the first of the range.
     fn add_model_target(&self, table: &mut AtomTable) {
-        for [entity, db_name, accession, begin, end] in self.table::<5>(MODEL_TARGET) {
+        for [entity, db_name, accession, begin, end] in self.table::<5>(BlockCategory::ModelTarget)
+        {
             if let (Some(position), Some(end)) = (int(begin), int(end))
                 && db_name.eq_ignore_ascii_case(b"UNP")
             {
@@ -463,7 +501,8 @@ impl<'a> DataBlock<'a> {
 fn numbered(sequence: &[SequenceResidue], numbers: &[[&[u8]; 3]]) -> Arc<[SequenceResidue]> {
     let mut sequence = sequence.to_vec();
     for [position, number, ins_code] in numbers {
-        let place = int(position).and_then(|it| usize::try_from(it.checked_sub(1)?).ok());
+        let place =
+            int(position).and_then(|position| usize::try_from(position.checked_sub(1)?).ok());
         let residue = place.and_then(|place| sequence.get_mut(place));
         if let (Some(residue), Some(number)) = (residue, int(number))
             && residue.auth_seq_id.is_none()
@@ -475,68 +514,18 @@ fn numbered(sequence: &[SequenceResidue], numbers: &[[&[u8]; 3]]) -> Arc<[Sequen
     sequence.into()
 }
 
-/// Refuses a name over its limit. The lists of an assembly's generators are not names, and
-/// [`EntryHeader`] cuts methods and titles.
-fn check_value(category: usize, item: usize, value: &[u8], limits: &ReadLimits) -> Result<()> {
-    let is_name = !matches!(category, ASSEMBLY_GEN | EXPERIMENT | STRUCT);
-    if !is_name || value.len() <= limits.name_bytes_max as usize {
-        return Ok(());
-    }
-    let (category, items) = CATEGORIES[category];
-    limits.check_name(&format!("_{category}.{}", items[item]), value)
-}
-
-/// Refuses rows of a category beyond its limit.
-pub(in crate::formats) fn check_rows(
-    category: usize,
-    count: usize,
-    limits: &ReadLimits,
-) -> Result<()> {
-    let (field, max) = match category {
-        ASSEMBLY_GEN | OPER_LIST => ("operators_max", limits.operators_max),
-        SEQUENCE | SEQUENCE_NUMBERS | LINKS => ("residues_max", limits.residues_max),
-        // A value for each residue of each model, and perhaps of another metric.
-        LOCAL_QUALITY => ("atoms_max", limits.atoms_max),
-        _ => ("chains_max", limits.chains_max),
-    };
-    let what = || format!("_{} has too many rows", CATEGORIES[category].0);
-    check(field, max, count as u64, what)
-}
-
-/// Whether a category is kept with these options.
-pub(in crate::formats) fn is_kept(category: usize, options: ReadOptions) -> bool {
-    match category {
-        SEQUENCE | SEQUENCE_NUMBERS => options.sequences,
-        LINKS => options.ligands,
-        LOCAL_QUALITY => options.b_factor_kind != Some(BFactorKind::Temperature),
-        _ => true,
-    }
-}
-
-/// The number of a category that is kept.
-pub(in crate::formats) fn find_category(name: &[u8]) -> Option<usize> {
-    let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
-    CATEGORIES.iter().position(|(known, _)| is(known))
-}
-
-/// The number of an item of a category that is kept.
-pub(in crate::formats) fn find_item_of(category: usize, name: &[u8]) -> Option<usize> {
-    let is = |known: &&str| name.eq_ignore_ascii_case(known.as_bytes());
-    CATEGORIES[category].1.iter().position(is)
-}
-
 /// Whether a type of `_struct_conn` is a covalent link: `covale`, `covale_base` and others.
 fn is_covalent(kind: &[u8]) -> bool {
     strip_prefix(kind, b"covale").is_some()
 }
 
-/// The kind that `_chem_comp.type` gives to a component of a polymer; `None` for types of
-/// components that are not made for polymers, which are what the polymer's other components are.
-fn component_kind(kind: &[u8]) -> Option<Kind> {
+/// The kind that `_chem_comp.type` gives to a component of a polymer; `None` for a type that is not one of
+/// polymers. Such a component of a polymer is taken for what the polymer's other components are.
+fn component_kind(kind: &[u8]) -> Option<PolymerKind> {
     if contains(kind, b"peptide") && !contains(kind, b"peptide-like") {
-        Some(Kind::Amino)
+        Some(PolymerKind::Amino)
     } else if contains(kind, b"rna ") || contains(kind, b"dna ") {
-        Some(Kind::Nucleotide)
+        Some(PolymerKind::Nucleotide)
     } else {
         None
     }

@@ -43,7 +43,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// Starts at `pos`, which must be between tokens.
-    pub(super) fn at(text: &'a [u8], pos: usize) -> Self {
+    pub(super) fn from_pos(text: &'a [u8], pos: usize) -> Self {
         Lexer { text, pos }
     }
 
@@ -119,7 +119,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Reads a text field: the lines from one that starts with a semicolon to the next such.
+    /// Reads a text field: the lines from one that starts with a semicolon to the next one that does.
     fn text_field(&mut self, start: usize) -> Result<Range<usize>> {
         let body = start + 1;
         let Some(len) = memmem::find(&self.text[body..], b"\n;") else {
@@ -135,10 +135,10 @@ impl<'a> Lexer<'a> {
     /// value.
     fn quoted(&mut self, start: usize, quote: u8) -> Result<Range<usize>> {
         let body = start + 1;
-        for (at, &byte) in self.text.iter().enumerate().skip(body) {
-            if byte == quote && self.text.get(at + 1).is_none_or(|&next| is_blank(next)) {
-                self.pos = at + 1;
-                return Ok(body..at);
+        for (index, &byte) in self.text.iter().enumerate().skip(body) {
+            if byte == quote && self.text.get(index + 1).is_none_or(|&next| is_blank(next)) {
+                self.pos = index + 1;
+                return Ok(body..index);
             }
             if byte == b'\n' {
                 break;

@@ -18,11 +18,11 @@ use std::ops::Range;
 use self::atom_rows::AtomRows;
 use self::data_block::DataBlock;
 use self::lexer::{Lexer, Token, strip_prefix};
-use self::rows::Rows;
+use self::rows::LoopRows;
 use crate::ReadOptions;
 use crate::atom_table::{AtomTable, BFactorField, FieldsOfAtoms};
 use crate::model::Assembly;
-use crate::text::{Place, at_line, on_line};
+use crate::text::{FilePlace, at_line, on_line};
 use crate::{Error, Result};
 
 /// Whether a line starts a data block.
@@ -67,7 +67,7 @@ pub(super) fn read(text: &[u8], options: ReadOptions, table: &mut AtomTable) -> 
             Token::Loop => {
                 let tags = lexer.tags(span.start)?;
                 content.note(tags[0]);
-                let mut rows = Rows::new(text, lexer.pos(), tags.len(), &mut edges);
+                let mut rows = LoopRows::new(text, lexer.pos(), tags.len(), &mut edges);
                 if atom_rows::is_item(tags[0]) {
                     AtomRows::new(text, &tags, options.models, table)?.read(&mut rows)?;
                     block.has_atoms = true;
@@ -93,7 +93,7 @@ pub(super) fn read(text: &[u8], options: ReadOptions, table: &mut AtomTable) -> 
     match options.assembly {
         Assembly::Deposited => Ok(()),
         Assembly::First => {
-            let place = |_, offset| Place::Line(text, offset);
+            let place = |_, offset| FilePlace::Line(text, offset);
             block.generators(place, &limits, &mut table.generators)
         }
     }
@@ -119,7 +119,7 @@ fn add_b_factor_fields(text: &[u8], fields: &mut FieldsOfAtoms) -> Result<()> {
     let mut atoms = Vec::new();
     let mut items_missing_at = Vec::new();
     let mut edges = Vec::new();
-    // Of an atom_site without a loop: the end of its last value, and its B factor.
+    // For an atom_site without a loop: the end of its last value, and where its B factor is.
     let mut single: Option<(usize, Option<Range<usize>>)> = None;
     // A new value needs a blank before it.
     let field = |bytes: Range<usize>| BFactorField {
@@ -151,13 +151,13 @@ fn add_b_factor_fields(text: &[u8], fields: &mut FieldsOfAtoms) -> Result<()> {
                 let (value, _) = lexer.next()?;
                 if atom_rows::is_item(tag) {
                     let known = single.take().and_then(|(_, b_factor)| b_factor);
-                    let own = atom_rows::is_b_factor(tag).then_some(value);
-                    single = Some((lexer.pos(), own.or(known)));
+                    let stated = atom_rows::is_b_factor(tag).then_some(value);
+                    single = Some((lexer.pos(), stated.or(known)));
                 }
             }
             Token::Loop => {
                 let tags = lexer.tags(span.start)?;
-                let mut rows = Rows::new(text, lexer.pos(), tags.len(), &mut edges);
+                let mut rows = LoopRows::new(text, lexer.pos(), tags.len(), &mut edges);
                 let is_atoms = atom_rows::is_item(tags[0]);
                 let column = tags.iter().position(|tag| atom_rows::is_b_factor(tag));
                 if is_atoms && column.is_none() {
@@ -165,7 +165,7 @@ fn add_b_factor_fields(text: &[u8], fields: &mut FieldsOfAtoms) -> Result<()> {
                 }
                 while rows.next()? {
                     if is_atoms {
-                        let end = rows.end();
+                        let end = rows.row_end();
                         atoms.push(field(match column {
                             Some(column) => rows.value(column),
                             None => end..end,

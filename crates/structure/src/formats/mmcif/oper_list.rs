@@ -7,17 +7,17 @@ use std::ops::RangeInclusive;
 use crate::assembly::{FIX, Generators, Operator, check_operators};
 use crate::decimal;
 use crate::read_limits::ReadLimits;
-use crate::text::{Place, quoted};
+use crate::text::{FilePlace, quoted};
 use crate::{Error, Result};
 
 /// A row of `_pdbx_struct_assembly_gen`: where it starts, then [`GENERATOR_ITEMS`].
-pub(super) type GeneratorRow<'a> = (Place<'a>, [&'a [u8]; 3]);
+pub(super) type GeneratorRow<'a> = (FilePlace<'a>, [&'a [u8]; 3]);
 
 /// The items that are read of `_pdbx_struct_assembly_gen`.
 pub(super) const GENERATOR_ITEMS: &[&str] = &["assembly_id", "oper_expression", "asym_id_list"];
 
 /// A row of `_pdbx_struct_oper_list`: where it starts, then [`OPERATOR_ITEMS`].
-pub(super) type OperatorRow<'a> = (Place<'a>, [&'a [u8]; 13]);
+pub(super) type OperatorRow<'a> = (FilePlace<'a>, [&'a [u8]; 13]);
 
 /// The items that are read of `_pdbx_struct_oper_list`.
 pub(super) const OPERATOR_ITEMS: &[&str] = &[
@@ -71,10 +71,10 @@ pub(super) fn generators(
 /// operator is applied first.
 struct OperatorExpression<'a> {
     /// Where the generator starts.
-    place: Place<'a>,
+    place: FilePlace<'a>,
     expression: &'a str,
     /// By id, where the operator's row starts and its numbers.
-    operators: &'a HashMap<&'a [u8], (Place<'a>, &'a [&'a [u8]; 12])>,
+    operators: &'a HashMap<&'a [u8], (FilePlace<'a>, &'a [&'a [u8]; 12])>,
     limits: &'a ReadLimits,
 }
 

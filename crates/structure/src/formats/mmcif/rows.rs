@@ -18,10 +18,10 @@ static CLASS: [u8; 256] = {
     class[b';' as usize] = SYNTAX;
     class[b'_' as usize] = SYNTAX;
     let letters = b"dDgGlLsS";
-    let mut at = 0;
-    while at < letters.len() {
-        class[letters[at] as usize] = KEYWORD;
-        at += 1;
+    let mut i = 0;
+    while i < letters.len() {
+        class[letters[i] as usize] = KEYWORD;
+        i += 1;
     }
     class
 };
@@ -31,29 +31,29 @@ static CLASS: [u8; 256] = {
 /// Words are found 64 bytes at a time: the blanks of a chunk become the bits of a mask, and the
 /// edges of the mask are the starts and ends of its words. That suffices for rows of plain words
 /// and of quoted words without blanks, as atom tables have them. [`Lexer`] reads all other rows.
-pub(super) struct Rows<'a> {
+pub(super) struct LoopRows<'a> {
     text: &'a [u8],
     columns: usize,
     /// Start and end of each value of the row in turn, then an empty range.
     edges: &'a mut Vec<u32>,
-    words: Words<'a>,
+    words: WordScanner<'a>,
     /// Where the previous row ends.
     start: usize,
     /// Where the row ends.
     end: usize,
 }
 
-impl<'a> Rows<'a> {
+impl<'a> LoopRows<'a> {
     /// The rows of `columns` values from `pos` on, which must be between tokens. `edges` is a
     /// buffer for reuse.
     pub(super) fn new(text: &'a [u8], pos: usize, columns: usize, edges: &'a mut Vec<u32>) -> Self {
         edges.clear();
         edges.resize(2 * columns + 2, 0);
-        Rows {
+        LoopRows {
             text,
             columns,
             edges,
-            words: Words::new(text, pos),
+            words: WordScanner::new(text, pos),
             start: pos,
             end: pos,
         }
@@ -76,7 +76,7 @@ impl<'a> Rows<'a> {
     }
 
     /// Where the row ends.
-    pub(super) fn end(&self) -> usize {
+    pub(super) fn row_end(&self) -> usize {
         self.end
     }
 
@@ -131,7 +131,7 @@ impl<'a> Rows<'a> {
     /// Reads the row token by token.
     #[cold]
     fn next_slowly(&mut self) -> Result<bool> {
-        let mut lexer = Lexer::at(self.text, self.start);
+        let mut lexer = Lexer::from_pos(self.text, self.start);
         for column in 0..self.columns {
             let (span, token) = lexer.next()?;
             if !matches!(token, Token::Value(_)) {
@@ -144,12 +144,12 @@ impl<'a> Rows<'a> {
             self.edges[2 * column + 1] = span.end as u32;
         }
         self.end = lexer.pos();
-        self.words = Words::new(self.text, self.end);
+        self.words = WordScanner::new(self.text, self.end);
         Ok(true)
     }
 
     fn cut_short(&self) -> Error {
-        let mut lexer = Lexer::at(self.text, self.start);
+        let mut lexer = Lexer::from_pos(self.text, self.start);
         lexer.skip_blank();
         let message = format!("a row of {} values is cut short", self.columns);
         at_line(self.text, lexer.pos(), message).fix(CUT_SHORT)
@@ -157,7 +157,7 @@ impl<'a> Rows<'a> {
 }
 
 /// Finds where words start and end.
-struct Words<'a> {
+struct WordScanner<'a> {
     text: &'a [u8],
     /// Where the current chunk of 64 bytes starts.
     chunk: usize,
@@ -167,10 +167,10 @@ struct Words<'a> {
     inside: u64,
 }
 
-impl<'a> Words<'a> {
+impl<'a> WordScanner<'a> {
     /// Starts at `pos`, which must be between words.
     fn new(text: &'a [u8], pos: usize) -> Self {
-        let mut words = Words {
+        let mut words = WordScanner {
             text,
             chunk: 0,
             pending: 0,
@@ -223,13 +223,13 @@ fn word_mask(bytes: &[u8; 64]) -> u64 {
     const LOW7: u64 = 0x7f7f_7f7f_7f7f_7f7f;
     const HIGH: u64 = 0x8080_8080_8080_8080;
     let mut mask = 0;
-    for (at, chunk) in bytes.as_chunks::<8>().0.iter().enumerate() {
+    for (index, chunk) in bytes.as_chunks::<8>().0.iter().enumerate() {
         let chunk = u64::from_le_bytes(*chunk);
         // Adding 0x5f carries into the high bit from 0x21 on.
         let high = (((chunk & LOW7) + 0x5f5f_5f5f_5f5f_5f5f) | chunk) & HIGH;
         // Each term of the product moves one high bit to its position in the top byte.
         let bits = (high >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56;
-        mask |= bits << (8 * at);
+        mask |= bits << (8 * index);
     }
     mask
 }
@@ -260,7 +260,7 @@ mod tests {
     fn rows(text: &str, columns: usize) -> Option<(Vec<Vec<&[u8]>>, usize)> {
         let text = text.as_bytes();
         let mut edges = Vec::new();
-        let mut rows = Rows::new(text, 0, columns, &mut edges);
+        let mut rows = LoopRows::new(text, 0, columns, &mut edges);
         let mut out = Vec::new();
         while rows.next().ok()? {
             let spans = rows.edges()[..2 * columns].chunks_exact(2);

@@ -13,26 +13,26 @@ use crate::text::at_line;
 pub(in crate::formats) fn b_factor_fields(text: &[u8]) -> Result<FieldsOfAtoms> {
     const COLUMNS: Range<usize> = 60..66;
     let mut fields = FieldsOfAtoms::default();
-    let mut at = 0;
-    while at < text.len() {
-        let end = line_end(text, at);
-        let line = &text[at..end];
+    let mut line_start = 0;
+    while line_start < text.len() {
+        let end = line_end(text, line_start);
+        let line = &text[line_start..end];
         if is_atom(line) {
             let len = line.len() - usize::from(line.last() == Some(&b'\r'));
             let Some(shift) = shifted_line::shift(&line[..len]) else {
                 let message = "tabs separate the fields, so that B factors have no columns";
                 let fix = "write the fields into the columns of the format";
-                return Err(at_line(text, at, message).fix(fix));
+                return Err(at_line(text, line_start, message).fix(fix));
             };
             let (start, end) = (COLUMNS.start + shift, COLUMNS.end + shift);
             fields.atoms.push(BFactorField {
-                bytes: at + start.min(len)..at + end.min(len),
+                bytes: line_start + start.min(len)..line_start + end.min(len),
                 blanks_before: start.saturating_sub(len),
             });
         }
-        at = end + 1;
+        line_start = end + 1;
         if is_word(line, b"END") {
-            at = next_model(text, at);
+            line_start = next_model(text, line_start);
         }
     }
     Ok(fields)

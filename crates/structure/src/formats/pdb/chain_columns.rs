@@ -24,7 +24,7 @@ use super::columns::{
     COORDINATES_END, Columns, ResidueKey, is_atom, is_word, line_end, padded, take,
 };
 use super::shifted_line::{self, LastResidue, ShiftedLine};
-use crate::atom_table::Kind;
+use crate::atom_table::PolymerKind;
 use crate::decimal;
 use crate::ligands::{is_agent_name, is_saccharide, is_water};
 use crate::structure_builder::{LINK, is_within};
@@ -54,28 +54,28 @@ pub(super) struct ChainColumns {
     pub first_contradiction: Option<usize>,
 }
 
-/// What the residues with some letters have.
+/// The facts on all residues with the same letters in columns 21 and 22.
 #[derive(Default)]
 struct Votes {
     /// Whether a peptide bond leads to a residue with another letter in column 21.
     is_linked_elsewhere: bool,
     /// Residues whose component has three letters and not four, and where the first line of the first
     /// of them starts.
-    of_three: u32,
-    first_of_three: usize,
+    three_letter_count: u32,
+    first_three_letter: usize,
     /// Whether one of them is an amino acid or a nucleotide.
     has_polymer: bool,
     /// Whether the components have four letters, or cannot have three.
-    has_four: bool,
+    has_four_letter: bool,
     /// Columns 18 to 20 of the first residue, and whether another one has others.
     comp: [u8; 3],
-    has_several: bool,
+    has_several_comps: bool,
 }
 
 /// A residue as far as it has been read.
-struct Residue {
+struct PartialResidue {
     key: ResidueKey,
-    /// Where its first line starts.
+    /// The offset of the residue's first line.
     start: usize,
     n: Option<[i32; 3]>,
     c: Option<[i32; 3]>,
@@ -86,19 +86,19 @@ struct Residue {
     atoms: u32,
 }
 
-impl Residue {
+impl PartialResidue {
     fn letters(&self) -> Letters {
         [self.key[3], self.key[4]]
     }
 
     /// Whether columns 18 to 20 are a component, by its atoms too; `None` if no table has it.
-    fn is_of_three(&self) -> Option<bool> {
+    fn is_three_letter(&self) -> Option<bool> {
         let comp = text8(self.key[..3].trim_ascii());
         if let Some(component) = components::lookup(comp) {
             return Some(match component.kind {
-                Kind::Amino => self.has_ca,
-                Kind::Nucleotide => self.has_sugar,
-                Kind::Cap => self.has_ch3 || self.atoms <= 3,
+                PolymerKind::Amino => self.has_ca,
+                PolymerKind::Nucleotide => self.has_sugar,
+                PolymerKind::Cap => self.has_ch3 || self.atoms <= 3,
             });
         }
         let is_ion = self.atoms == 1 && ions::symbol(comp).is_some();
@@ -107,12 +107,12 @@ impl Residue {
     }
 
     /// Whether columns 18 to 21 are a component.
-    fn is_of_four(&self) -> bool {
+    fn is_four_letter(&self) -> bool {
         let name = &self.key[..4];
         let comp = text8(name.trim_ascii());
         let is_ion = self.atoms == 1 && ions::symbol(comp).is_some();
         let is_listed = FOUR_LETTERS.iter().any(|known| known[..] == *name);
-        let is_ion = is_ion && self.is_of_three() != Some(true);
+        let is_ion = is_ion && self.is_three_letter() != Some(true);
         components::lookup(comp).is_some() || is_water(comp) || is_listed || is_ion
     }
 }
@@ -122,12 +122,12 @@ impl ChainColumns {
     pub(super) fn of_text(text: &[u8]) -> Self {
         let mut votes: HashMap<Letters, Votes> = HashMap::new();
         let mut plain: HashSet<u8> = HashSet::new();
-        let (mut before, mut this): (Option<Residue>, Option<Residue>) = (None, None);
-        let mut at = 0;
-        while at < text.len() {
-            let start = at;
+        let (mut before, mut this): (Option<PartialResidue>, Option<PartialResidue>) = (None, None);
+        let mut next = 0;
+        while next < text.len() {
+            let start = next;
             let end = line_end(text, start);
-            at = end + 1;
+            next = end + 1;
             let line = &text[start..end];
             let Some(columns) = columns_of(line) else {
                 if is_word(line, b"MODEL") || is_word(line, b"ENDMDL") {
@@ -141,7 +141,7 @@ impl ChainColumns {
                     plain.insert(key[4]);
                 }
                 before = vote(before.take(), this.take(), &mut votes);
-                this = Some(Residue {
+                this = Some(PartialResidue {
                     key,
                     start,
                     n: None,
@@ -172,16 +172,16 @@ impl ChainColumns {
         let mut decided = ChainColumns::default();
         for (letters, votes) in votes {
             let is_chain = if votes.is_linked_elsewhere {
-                decided.contradictions += votes.of_three;
-                if votes.of_three > 0 {
+                decided.contradictions += votes.three_letter_count;
+                if votes.three_letter_count > 0 {
                     let first = decided.first_contradiction.unwrap_or(usize::MAX);
-                    decided.first_contradiction = Some(first.min(votes.first_of_three));
+                    decided.first_contradiction = Some(first.min(votes.first_three_letter));
                 }
                 false
             } else {
                 match letters[1] {
-                    b' ' => votes.has_polymer && votes.has_several && !plain.contains(&b' '),
-                    _ => votes.of_three > 0 || !votes.has_four,
+                    b' ' => votes.has_polymer && votes.has_several_comps && !plain.contains(&b' '),
+                    _ => votes.three_letter_count > 0 || !votes.has_four_letter,
                 }
             };
             if is_chain {
@@ -222,10 +222,10 @@ fn columns_of(line: &[u8]) -> Option<Columns> {
 /// Notes what `this` residue, which has been read, has, and whether a peptide bond joins it to the one
 /// before. Returns the residue.
 fn vote(
-    before: Option<Residue>,
-    this: Option<Residue>,
+    before: Option<PartialResidue>,
+    this: Option<PartialResidue>,
     votes: &mut HashMap<Letters, Votes>,
-) -> Option<Residue> {
+) -> Option<PartialResidue> {
     let this = this?;
     let (key, letters) = (&this.key, this.letters());
     if letters[0] != b' ' {
@@ -234,15 +234,15 @@ fn vote(
             comp,
             ..Votes::default()
         });
-        votes.has_several |= votes.comp != comp;
-        let has_four = this.is_of_four();
-        let is_of_three = this.is_of_three();
-        votes.has_four |= has_four || is_of_three == Some(false);
-        if !has_four && is_of_three == Some(true) {
-            if votes.of_three == 0 {
-                votes.first_of_three = this.start;
+        votes.has_several_comps |= votes.comp != comp;
+        let has_four_letter = this.is_four_letter();
+        let is_three_letter = this.is_three_letter();
+        votes.has_four_letter |= has_four_letter || is_three_letter == Some(false);
+        if !has_four_letter && is_three_letter == Some(true) {
+            if votes.three_letter_count == 0 {
+                votes.first_three_letter = this.start;
             }
-            votes.of_three += 1;
+            votes.three_letter_count += 1;
             votes.has_polymer |= this.has_ca || this.has_sugar;
         }
     }

@@ -48,7 +48,8 @@ impl PdbReader<'_> {
             b'2' => self.half_reference.take(),
             _ if field(26..32) == b"UNP" => {
                 let chain = self.table.names.intern(field(11..13));
-                let [first, last] = [14, 20].map(|at| residue_number(&columns[at..at + 4]));
+                let [first, last] =
+                    [14, 20].map(|column| residue_number(&columns[column..column + 4]));
                 first.zip(last).map(|(first, last)| (chain, first, last))
             }
             _ => None,

@@ -2,7 +2,7 @@
 
 use memchr::memchr;
 
-use crate::atom_table::Kind;
+use crate::atom_table::PolymerKind;
 use crate::components;
 use crate::decimal::{self, OCCUPANCY_ONE, fixed8, int};
 use crate::text8::{Text8, text8};
@@ -23,10 +23,10 @@ pub(super) fn is_atom(line: &[u8]) -> bool {
     matches!(line.first_chunk().map(upper_case), Some(ATOM | HETATM))
 }
 
-/// Where the line that starts at `at` ends.
+/// Where the line that begins at `start` ends.
 #[inline]
-pub(super) fn line_end(text: &[u8], at: usize) -> usize {
-    memchr(b'\n', &text[at..]).map_or(text.len(), |len| at + len)
+pub(super) fn line_end(text: &[u8], start: usize) -> usize {
+    memchr(b'\n', &text[start..]).map_or(text.len(), |len| start + len)
 }
 
 /// The columns of a line, filled up with blanks or cut off.
@@ -120,15 +120,15 @@ pub(super) fn atom_name(columns: [u8; 4]) -> Text8 {
 /// Whether the names of a file's atoms start in their first column whatever the element, as those of its
 /// first alpha carbon does.
 pub(super) fn is_left_aligned(text: &[u8]) -> bool {
-    let mut at = 0;
-    while at < text.len() {
-        let end = line_end(text, at);
-        let line = &text[at..end];
-        at = end + 1;
+    let mut line_start = 0;
+    while line_start < text.len() {
+        let end = line_end(text, line_start);
+        let line = &text[line_start..end];
+        line_start = end + 1;
         if let (true, Some(fields)) = (is_atom(line), line.get(12..20))
             && fields[..4].trim_ascii() == b"CA"
             && components::lookup(text8(fields[5..].trim_ascii()))
-                .is_some_and(|known| known.kind == Kind::Amino)
+                .is_some_and(|known| known.kind == PolymerKind::Amino)
         {
             return fields[0] == b'C';
         }

@@ -30,11 +30,11 @@ pub(super) use self::records::{is_atom_line, is_record};
 use self::remark350::Remark350;
 use self::seqres::Seqres;
 use self::shifted_line::{LastResidue, ShiftedLine};
-use crate::atom_table::{Atom, AtomTable, NameId, Run};
+use crate::atom_table::{Atom, AtomRun, AtomTable, NameId};
 use crate::checks::Check;
 use crate::decimal::{self, fixed8, int};
 use crate::model::{Assembly, Truncation};
-use crate::text::{Place, at_line, quoted};
+use crate::text::{FilePlace, at_line, quoted};
 use crate::text8::{Text8, text8};
 use crate::{Error, Result};
 use crate::{Models, ReadOptions, components, element};
@@ -68,25 +68,25 @@ pub(super) fn read(text: &[u8], options: ReadOptions, table: &mut AtomTable) -> 
         is_left_aligned: None,
     };
     reader.table.may_split_chains = true;
-    let mut at = 0;
+    let mut line_start = 0;
     loop {
         let mut goes_on = true;
-        while at < text.len() && goes_on {
-            let end = line_end(text, at);
-            goes_on = reader.line(at, end)?;
-            at = end + 1;
+        while line_start < text.len() && goes_on {
+            let end = line_end(text, line_start);
+            goes_on = reader.line(line_start, end)?;
+            line_start = end + 1;
         }
-        if at >= text.len() || reader.is_complete() {
+        if line_start >= text.len() || reader.is_complete() {
             break;
         }
-        at = models::next_model(text, at);
+        line_start = models::next_model(text, line_start);
     }
     if reader.table.peeks_at_second_model {
-        let rest = &text[at.min(text.len())..];
+        let rest = &text[line_start.min(text.len())..];
         reader.table.second_model = models::read_first_atoms(rest, limits);
     }
-    let [of_remark_2, of_remark_3] = reader.resolutions;
-    reader.table.header.resolution = of_remark_2.or(of_remark_3);
+    let [remark_2, remark_3] = reader.resolutions;
+    reader.table.header.resolution = remark_2.or(remark_3);
     if let Some(assembly) = reader.assembly {
         reader.table.generators = assembly.finish()?;
     }
@@ -96,7 +96,7 @@ pub(super) fn read(text: &[u8], options: ReadOptions, table: &mut AtomTable) -> 
     if let Some(columns) = reader.chain_columns.take() {
         let place = || {
             let first = columns.first_contradiction.unwrap_or_default();
-            Place::Line(text, first as u32).to_string()
+            FilePlace::Line(text, first as u32).to_string()
         };
         let (check, count) = (Check::ContradictoryNames, columns.contradictions);
         reader.table.findings.add(check, count, place);
@@ -160,10 +160,10 @@ struct PdbReader<'a> {
 }
 
 impl<'a> PdbReader<'a> {
-    /// Reads the line from `at` to `end`; false at END, and if the rest of the file is not needed.
+    /// Reads the line from `start` to `end`; false at END, and if the rest of the file is not needed.
     #[inline]
-    fn line(&mut self, at: usize, end: usize) -> Result<bool> {
-        let line = &self.text[at..end];
+    fn line(&mut self, start: usize, end: usize) -> Result<bool> {
+        let line = &self.text[start..end];
         let Some(first4) = line.first_chunk::<4>() else {
             if is_word(line, b"TER") {
                 self.end_chain();
@@ -176,23 +176,23 @@ impl<'a> PdbReader<'a> {
         };
         // Nearly all lines of a file are of these two records, which may be in lower case.
         match upper_case(first4) {
-            ATOM => self.atom(line, at, false).map(|()| true),
-            HETATM => self.atom(line, at, true).map(|()| true),
-            _ => self.other_record(line, at),
+            ATOM => self.atom(line, start, false).map(|()| true),
+            HETATM => self.atom(line, start, true).map(|()| true),
+            _ => self.other_record(line, start),
         }
     }
 
     #[inline]
-    fn atom(&mut self, line: &[u8], at: usize, hetero: bool) -> Result<()> {
+    fn atom(&mut self, line: &[u8], offset: usize, hetero: bool) -> Result<()> {
         let len = line.len() - usize::from(line.last() == Some(&b'\r'));
         if len < COORDINATES_END {
-            return self.short_line(&line[..len], at, hetero);
+            return self.short_line(&line[..len], offset, hetero);
         }
         // Columns after the end of a short line are those of the next line. That saves a copy, but
         // they must not be read.
-        match self.text[at..].first_chunk::<80>() {
-            Some(columns) => self.atom_columns(columns, len, at, hetero),
-            None => self.atom_columns(&padded(line), len, at, hetero),
+        match self.text[offset..].first_chunk::<80>() {
+            Some(columns) => self.atom_columns(columns, len, offset, hetero),
+            None => self.atom_columns(&padded(line), len, offset, hetero),
         }
     }
 
@@ -202,16 +202,16 @@ impl<'a> PdbReader<'a> {
         &mut self,
         columns: &Columns,
         len: usize,
-        at: usize,
+        offset: usize,
         hetero: bool,
     ) -> Result<()> {
         let fields: [u64; 3] = [30, 38, 46].map(|first| u64::from_le_bytes(take(columns, first)));
         let Some(xyz) = fixed8(fields) else {
-            return self.unusual_line(columns, len, at, hetero);
+            return self.unusual_line(columns, len, offset, hetero);
         };
         let key: ResidueKey = take(columns, 17);
         if self.key != Some(key) || (self.compares_more && self.may_be_another(columns)) {
-            self.start_run(key, (columns, len), at, hetero)?;
+            self.start_run(key, (columns, len), offset, hetero)?;
         }
         self.push(columns, len, xyz, false)
     }
@@ -248,18 +248,18 @@ impl<'a> PdbReader<'a> {
 
     /// Adds the atom of a line that ends before its coordinates do, in the columns of the format.
     #[cold]
-    fn short_line(&mut self, line: &[u8], at: usize, hetero: bool) -> Result<()> {
+    fn short_line(&mut self, line: &[u8], offset: usize, hetero: bool) -> Result<()> {
         if line.contains(&b'\t') {
             return self
-                .shifted_line(line, at, hetero)?
-                .ok_or_else(|| self.cut_short(at));
+                .shifted_line(line, offset, hetero)?
+                .ok_or_else(|| self.cut_short(offset));
         }
-        Err(self.cut_short(at))
+        Err(self.cut_short(offset))
     }
 
-    fn cut_short(&self, at: usize) -> Error {
+    fn cut_short(&self, offset: usize) -> Error {
         let message = "the atom line ends before its coordinates do";
-        at_line(self.text, at, message).fix("fetch the file again, or drop the line")
+        at_line(self.text, offset, message).fix("fetch the file again, or drop the line")
     }
 
     /// Adds the atom of a line whose coordinates are not of the usual form, or not in their columns.
@@ -269,7 +269,7 @@ impl<'a> PdbReader<'a> {
         &mut self,
         columns: &Columns,
         len: usize,
-        at: usize,
+        offset: usize,
         hetero: bool,
     ) -> Result<()> {
         let texts = [30, 38, 46].map(|first| columns[first..first + 8].trim_ascii());
@@ -278,18 +278,18 @@ impl<'a> PdbReader<'a> {
             Ok((xyz, rounded)) if !has_tabs => {
                 let key: ResidueKey = take(columns, 17);
                 if self.key != Some(key) || (self.compares_more && self.may_be_another(columns)) {
-                    self.start_run(key, (columns, len), at, hetero)?;
+                    self.start_run(key, (columns, len), offset, hetero)?;
                 }
                 self.push(columns, len, xyz, rounded)
             }
             found => {
-                let line = &self.text[at..at + len];
-                self.shifted_line(line, at, hetero)?
+                let line = &self.text[offset..offset + len];
+                self.shifted_line(line, offset, hetero)?
                     .ok_or_else(|| match found {
-                        Ok(_) => self.cut_short(at),
+                        Ok(_) => self.cut_short(offset),
                         Err((axis, bad)) => {
                             let (name, text) = (["x", "y", "z"][axis], quoted(texts[axis]));
-                            at_line(self.text, at, format!("{name} coordinate {text} {bad}"))
+                            at_line(self.text, offset, format!("{name} coordinate {text} {bad}"))
                         }
                     })
             }
@@ -298,7 +298,7 @@ impl<'a> PdbReader<'a> {
 
     /// Adds the atom of a line whose fields are not in their columns; `None` if they are in no others
     /// that are known.
-    fn shifted_line(&mut self, line: &[u8], at: usize, hetero: bool) -> Result<Option<()>> {
+    fn shifted_line(&mut self, line: &[u8], offset: usize, hetero: bool) -> Result<Option<()>> {
         let run = self.table.runs.last().filter(|_| self.key.is_some());
         let chain = run.map(|run| {
             self.table
@@ -311,14 +311,14 @@ impl<'a> PdbReader<'a> {
         };
         let shifted = ShiftedLine::read(line, last).map_err(|cause| {
             let fix = "write the fields into the columns of the format, or write mmCIF";
-            at_line(self.text, at, cause).fix(fix)
+            at_line(self.text, offset, cause).fix(fix)
         })?;
         let Some(shifted) = shifted else {
             return Ok(None);
         };
         let columns = &shifted.columns;
         let texts = [30, 38, 46].map(|first| columns[first..first + 8].trim_ascii());
-        let (xyz, rounded) = decimal::coordinates(texts).map_err(|_| self.cut_short(at))?;
+        let (xyz, rounded) = decimal::coordinates(texts).map_err(|_| self.cut_short(offset))?;
         let key: ResidueKey = take(columns, 17);
         let (comp, chain) = match &shifted.chain {
             Some(chain) => (&key[..3], &chain[..]),
@@ -333,18 +333,18 @@ impl<'a> PdbReader<'a> {
             self.key == Some(key) && (run.comp, run.chain, run.seq) == (comp, chain, number)
         });
         if !is_same {
-            self.repaired(at);
+            self.repaired(offset);
             self.segid = segid(columns, shifted.len);
             let ins_code = if key[9] == b' ' { 0 } else { key[9] };
-            self.add_run(key, chain, comp, (number, ins_code), at, hetero)?;
+            self.add_run(key, chain, comp, (number, ins_code), offset, hetero)?;
         }
         self.push(columns, shifted.len, xyz, rounded)?;
         Ok(Some(()))
     }
 
     /// Counts a residue whose fields are not in the columns of the format.
-    fn repaired(&mut self, at: usize) {
-        let line = || Place::Line(self.text, at as u32).to_string();
+    fn repaired(&mut self, offset: usize) {
+        let line = || FilePlace::Line(self.text, offset as u32).to_string();
         self.table.findings.add(Check::RepairedFields, 1, line);
     }
 
@@ -388,7 +388,7 @@ impl<'a> PdbReader<'a> {
         &mut self,
         key: ResidueKey,
         (columns, len): (&Columns, usize),
-        at: usize,
+        offset: usize,
         hetero: bool,
     ) -> Result<()> {
         // Most residues have the segment id of the one before.
@@ -399,7 +399,7 @@ impl<'a> PdbReader<'a> {
             segid(columns, len)
         };
         let last = self.table.runs.last().and_then(|run| run.seq);
-        let is_same_chain = || self.key.is_some_and(|it| it[4] == key[4]);
+        let is_same_chain = || self.key.is_some_and(|last_key| last_key[4] == key[4]);
         let (number, is_wide) = number_of(&key, columns, last, is_same_chain);
         if self.key == Some(key) && last == number.0 && self.segid == segid {
             return Ok(());
@@ -412,10 +412,10 @@ impl<'a> PdbReader<'a> {
         };
         let comp = text8(comp.trim_ascii());
         if is_wide {
-            self.repaired(at);
+            self.repaired(offset);
         }
         self.segid = segid;
-        self.add_run(key, chain, comp, number, at, hetero)?;
+        self.add_run(key, chain, comp, number, offset, hetero)?;
         self.chain_letters = Some(letters);
         self.wide_number = is_wide;
         self.compares_more = is_wide || segid != NO_SEGID;
@@ -429,7 +429,7 @@ impl<'a> PdbReader<'a> {
         chain: u32,
         comp: Text8,
         (seq, ins_code): (Option<i32>, u8),
-        at: usize,
+        offset: usize,
         hetero: bool,
     ) -> Result<()> {
         if !self.in_model {
@@ -441,7 +441,7 @@ impl<'a> PdbReader<'a> {
             self.in_model = true;
         }
         let is_marked = !self.modified.is_empty() && self.modified.contains(&key);
-        let run = Run {
+        let run = AtomRun {
             model: self.table.models.len() as u32 - 1,
             chain,
             seq,
@@ -451,8 +451,8 @@ impl<'a> PdbReader<'a> {
             is_marked,
             segment: self.segments.get(chain as usize).copied().unwrap_or(0),
             segid: self.segid,
-            offset: at as u32,
-            ..Run::default()
+            offset: offset as u32,
+            ..AtomRun::default()
         };
         (self.key, self.chain_letters) = (Some(key), None);
         (self.compares_more, self.is_polymer) = (false, None);
@@ -460,7 +460,7 @@ impl<'a> PdbReader<'a> {
     }
 
     /// Reads a record other than an atom; false if the rest of the file is not needed.
-    fn other_record(&mut self, line: &'a [u8], at: usize) -> Result<bool> {
+    fn other_record(&mut self, line: &'a [u8], offset: usize) -> Result<bool> {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         match line.first_chunk::<6>().unwrap_or(b"      ") {
             b"HEADER" if self.table.entry_id.is_none() => {
@@ -493,7 +493,7 @@ impl<'a> PdbReader<'a> {
             b"REMARK" => {
                 let text = line.get(10..).unwrap_or_default();
                 match (line.get(6..10), &mut self.assembly) {
-                    (Some(b" 350"), Some(assembly)) => assembly.line(text, at)?,
+                    (Some(b" 350"), Some(assembly)) => assembly.line(text, offset)?,
                     (Some(b"   2"), _) => {
                         let found = resolution_after(text, b"RESOLUTION.");
                         self.resolutions[0] = self.resolutions[0].or(found);

@@ -36,14 +36,14 @@ impl PdbReader<'_> {
 /// follows.
 #[cold]
 pub(super) fn next_model(text: &[u8], start: usize) -> usize {
-    let mut at = start;
-    while at < text.len() {
-        let end = line_end(text, at);
-        let line = &text[at..end];
+    let mut line_start = start;
+    while line_start < text.len() {
+        let end = line_end(text, line_start);
+        let line = &text[line_start..end];
         if is_word(line, b"MODEL") || (is_atom(line) && is_atom_after_end(line)) {
-            return at;
+            return line_start;
         }
-        at = end + 1;
+        line_start = end + 1;
     }
     text.len()
 }
@@ -61,15 +61,15 @@ pub(super) fn read_first_atoms(text: &[u8], limits: ReadLimits) -> Option<Box<At
 /// The lines up to that of the last atom that is compared.
 fn first_atoms(text: &[u8]) -> &[u8] {
     let mut atoms = 0;
-    let mut at = 0;
-    while at < text.len() && atoms < COMPARED_ATOMS {
-        let end = line_end(text, at);
-        let line = &text[at..end];
+    let mut line_start = 0;
+    while line_start < text.len() && atoms < COMPARED_ATOMS {
+        let end = line_end(text, line_start);
+        let line = &text[line_start..end];
         atoms += usize::from(is_atom(line));
-        at = end + 1;
+        line_start = end + 1;
         if atoms > 0 && (is_word(line, b"ENDMDL") || is_word(line, b"END")) {
             break;
         }
     }
-    &text[..at.min(text.len())]
+    &text[..line_start.min(text.len())]
 }

@@ -22,7 +22,7 @@ pub(super) struct Remark350<'a> {
     operators: usize,
     generators: Generators,
     /// Where the last generator starts.
-    generator_at: usize,
+    generator_offset: usize,
     /// The rows of the operator so far, and its number.
     rows: Vec<[f64; 4]>,
     serial: &'a [u8],
@@ -36,14 +36,14 @@ impl<'a> Remark350<'a> {
             limits,
             operators: 0,
             generators: Generators::by_chain_id(),
-            generator_at: 0,
+            generator_offset: 0,
             rows: Vec::new(),
             serial: b"",
         }
     }
 
-    /// Reads `line`, which is the rest of a line after `REMARK 350`. The line starts at `at`.
-    pub(super) fn line(&mut self, line: &'a [u8], at: usize) -> Result<()> {
+    /// Reads `line`, which is the rest of a line after `REMARK 350`. The line starts at `offset`.
+    pub(super) fn line(&mut self, line: &'a [u8], offset: usize) -> Result<()> {
         let line = line.trim_ascii();
         let mut words = line.split(u8::is_ascii_whitespace);
         if let Some(ids) = line.strip_prefix(b"BIOMOLECULE:") {
@@ -56,13 +56,13 @@ impl<'a> Remark350<'a> {
         }
         if let Some(chains) = line.strip_prefix(b"APPLY THE FOLLOWING TO CHAINS:") {
             self.end_generator()?;
-            self.generator_at = at;
+            self.generator_offset = offset;
             self.generators.add(Vec::new());
-            self.list(chains, at)?;
+            self.list(chains, offset)?;
         } else if let Some(chains) = line.strip_prefix(b"AND CHAINS:") {
-            self.list(chains, at)?;
+            self.list(chains, offset)?;
         } else if let Some(row) = words.next().and_then(|word| word.strip_prefix(b"BIOMT")) {
-            self.row(row, words.filter(|word| !word.is_empty()), at)?;
+            self.row(row, words.filter(|word| !word.is_empty()), offset)?;
         }
         Ok(())
     }
@@ -74,12 +74,12 @@ impl<'a> Remark350<'a> {
     }
 
     /// Adds the chains of a list to the last generator.
-    fn list(&mut self, chains: &[u8], at: usize) -> Result<()> {
-        self.check_generator(at)?;
+    fn list(&mut self, chains: &[u8], offset: usize) -> Result<()> {
+        self.check_generator(offset)?;
         let listed = self
             .generators
             .list(chain_ids(chains), self.limits.chains_max);
-        listed.map_err(|error| on_line(self.text, at, error))
+        listed.map_err(|error| on_line(self.text, offset, error))
     }
 
     /// Reads a row of an operator: its number, the operator's, and four more.
@@ -87,18 +87,18 @@ impl<'a> Remark350<'a> {
         &mut self,
         row: &[u8],
         mut words: impl Iterator<Item = &'a [u8]>,
-        at: usize,
+        offset: usize,
     ) -> Result<()> {
-        self.check_generator(at)?;
+        self.check_generator(offset)?;
         let serial = words.next().unwrap_or_default();
         let expected = self.rows.len() + 1;
         if row != expected.to_string().as_bytes() || (expected > 1 && serial != self.serial) {
             let message = format!("BIOMT{expected} of an operator should be here");
-            return Err(self.error(at, &message));
+            return Err(self.error(offset, &message));
         }
         let values: Vec<f64> = words.map_while(float).collect();
         let Ok(values) = values.try_into() else {
-            return Err(self.error(at, "BIOMT does not have four numbers"));
+            return Err(self.error(offset, "BIOMT does not have four numbers"));
         };
         self.serial = serial;
         self.rows.push(values);
@@ -108,7 +108,7 @@ impl<'a> Remark350<'a> {
         self.rows.clear();
         let Some(operator) = Operator::new(rows) else {
             let message = "the operator that ends here is not a rotation and a translation";
-            return Err(self.error(at, message));
+            return Err(self.error(offset, message));
         };
         self.operators += 1;
         check_operators(self.operators, &self.limits)?;
@@ -118,9 +118,9 @@ impl<'a> Remark350<'a> {
     }
 
     /// Refuses a line that belongs to a generator before the first one.
-    fn check_generator(&self, at: usize) -> Result<()> {
+    fn check_generator(&self, offset: usize) -> Result<()> {
         if self.generators.is_empty() {
-            Err(self.error(at, "no APPLY THE FOLLOWING TO CHAINS before this"))
+            Err(self.error(offset, "no APPLY THE FOLLOWING TO CHAINS before this"))
         } else {
             Ok(())
         }
@@ -132,14 +132,14 @@ impl<'a> Remark350<'a> {
         match self.generators.operators() {
             Some(operators) if !whole || operators.is_empty() => {
                 let message = "the chains here lack operators: BIOMT1, BIOMT2 and BIOMT3";
-                Err(self.error(self.generator_at, message))
+                Err(self.error(self.generator_offset, message))
             }
             _ => Ok(()),
         }
     }
 
-    fn error(&self, at: usize, message: &str) -> Error {
-        at_line(self.text, at, message).fix(FIX)
+    fn error(&self, offset: usize, message: &str) -> Error {
+        at_line(self.text, offset, message).fix(FIX)
     }
 }
 

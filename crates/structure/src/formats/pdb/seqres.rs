@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 
-use crate::atom_table::{AtomTable, NO_NAME, NameId, Names, RawChain};
+use crate::atom_table::{AtomTable, NO_NAME, NameId, NameTable, RawChain};
 use crate::decimal::int;
 use crate::model::SequenceResidue;
 use crate::text8::{Text8, text8};
@@ -17,7 +17,7 @@ use crate::text8::{Text8, text8};
 /// The longest chains have some 35,000 residues, and hundreds of them are not observed.
 const PAIRS_MAX: usize = 1 << 24;
 
-/// What the records say of each chain.
+/// What SEQRES and REMARK 465 list for each chain.
 #[derive(Default)]
 pub(super) struct Seqres {
     chains: HashMap<NameId, ChainSequence>,
@@ -26,30 +26,30 @@ pub(super) struct Seqres {
 #[derive(Default)]
 struct ChainSequence {
     components: Vec<Text8>,
-    unobserved: Vec<Unobserved>,
+    unobserved: Vec<Remark465Residue>,
 }
 
 /// A residue of REMARK 465.
-struct Unobserved {
+struct Remark465Residue {
     /// The model that lacks it; `None` for all.
     model: Option<i32>,
-    number: Number,
+    number: SiteNumber,
     component: Text8,
 }
 
 /// Residue number and insertion code.
-type Number = (i32, u8);
+type SiteNumber = (i32, u8);
 
 /// Runs with one number, which follow each other: a residue, or several that share a site.
-struct Site {
-    number: Option<Number>,
+struct NumberedSite {
+    number: Option<SiteNumber>,
     /// Indices into the table's runs.
     runs: std::ops::Range<usize>,
 }
 
 impl Seqres {
     /// Reads a SEQRES line.
-    pub(super) fn sequence_line(&mut self, line: &[u8], names: &mut Names) {
+    pub(super) fn sequence_line(&mut self, line: &[u8], names: &mut NameTable) {
         let Some((start, components)) = line.split_at_checked(19) else {
             return;
         };
@@ -62,7 +62,7 @@ impl Seqres {
 
     /// Reads a line of REMARK 465. Lines of its heading have text before the component, or no
     /// number.
-    pub(super) fn remark_line(&mut self, line: &[u8], names: &mut Names) {
+    pub(super) fn remark_line(&mut self, line: &[u8], names: &mut NameTable) {
         let Some(number) = line.get(21..26).and_then(|field| int(field.trim_ascii())) else {
             return;
         };
@@ -78,7 +78,7 @@ impl Seqres {
             return;
         }
         let ins_code = line.get(26).copied().filter(|&code| code != b' ');
-        let unobserved = Unobserved {
+        let unobserved = Remark465Residue {
             model,
             number: (number, ins_code.unwrap_or(0)),
             component: text8(component),
@@ -87,33 +87,38 @@ impl Seqres {
         chain.unobserved.push(unobserved);
     }
 
-    /// What is known of a chain that has a sequence.
-    fn of_chain(&self, raw: &RawChain) -> Option<&ChainSequence> {
+    /// The records of a chain; `None` if it has no sequence.
+    fn sequence_of(&self, raw: &RawChain) -> Option<&ChainSequence> {
         let is_plain = raw.label == NO_NAME && raw.entity == NO_NAME;
         let known = self.chains.get(&raw.auth).filter(|_| is_plain);
-        known.filter(|it| !it.components.is_empty())
+        known.filter(|sequence| !sequence.components.is_empty())
     }
 
     /// Sets the positions of the table's runs, from 1. Runs of chains whose residues and REMARK 465
     /// do not add up to SEQRES keep none. Gives each chain its sequence if `has_sequences`.
     pub(super) fn number(&self, table: &mut AtomTable, has_sequences: bool) {
-        if self.chains.values().all(|it| it.components.is_empty()) {
+        if self
+            .chains
+            .values()
+            .all(|chain| chain.components.is_empty())
+        {
             return;
         }
         let mut sequences: HashMap<u32, Vec<SequenceResidue>> = HashMap::new();
         for (chain, raw) in (0..).zip(&table.chains).filter(|_| has_sequences) {
-            if let Some(known) = self.of_chain(raw) {
+            if let Some(known) = self.sequence_of(raw) {
                 let components = known.components.iter();
-                let residues = components.map(|it| SequenceResidue::unnumbered(*it));
+                let residues = components.map(|comp| SequenceResidue::unnumbered(*comp));
                 sequences.insert(chain, residues.collect());
             }
         }
-        let mut of_chain: HashMap<(u32, u32), Vec<usize>> = HashMap::new();
-        for (at, run) in table.runs.iter().enumerate() {
-            of_chain.entry((run.model, run.chain)).or_default().push(at);
+        let mut runs_of_chain: HashMap<(u32, u32), Vec<usize>> = HashMap::new();
+        for (index, run) in table.runs.iter().enumerate() {
+            let runs = runs_of_chain.entry((run.model, run.chain)).or_default();
+            runs.push(index);
         }
-        for ((model, chain), runs) in of_chain {
-            let Some(known) = self.of_chain(&table.chains[chain as usize]) else {
+        for ((model, chain), runs) in runs_of_chain {
+            let Some(known) = self.sequence_of(&table.chains[chain as usize]) else {
                 continue;
             };
             let sites = sites(table, &runs);
@@ -131,21 +136,23 @@ impl Seqres {
             }
         }
         let sequences = sequences.into_iter();
-        table.whole_sequences = sequences.map(|(chain, it)| (chain, it.into())).collect();
+        table.whole_sequences = sequences
+            .map(|(chain, residues)| (chain, residues.into()))
+            .collect();
     }
 }
 
 /// The sites of a chain's runs, which are indices into the table's.
-fn sites(table: &AtomTable, runs: &[usize]) -> Vec<Site> {
-    let number = |at: &usize| {
-        let run = &table.runs[*at];
+fn sites(table: &AtomTable, runs: &[usize]) -> Vec<NumberedSite> {
+    let number = |index: &usize| {
+        let run = &table.runs[*index];
         run.seq.map(|seq| (seq, run.ins_code))
     };
     let mut end = 0;
     let site = |group: &[usize]| {
         let start = end;
         end += group.len();
-        Site {
+        NumberedSite {
             number: number(&group[0]),
             runs: start..end,
         }
@@ -161,11 +168,11 @@ impl ChainSequence {
     fn number_sequence(
         &self,
         model: i32,
-        sites: &[Site],
+        sites: &[NumberedSite],
         positions: &[i32],
         sequence: &mut [SequenceResidue],
     ) {
-        let mut number = |place: usize, number: Option<Number>| {
+        let mut number = |place: usize, number: Option<SiteNumber>| {
             let residue = &mut sequence[place];
             if let (None, Some((seq, ins_code))) = (residue.auth_seq_id, number) {
                 (residue.auth_seq_id, residue.ins_code) = (Some(seq), ins_code);
@@ -175,18 +182,20 @@ impl ChainSequence {
         let mut next = 0;
         for (site, &position) in sites.iter().zip(positions) {
             let place = position as usize - 1;
-            (next..place).for_each(|at| number(at, unobserved.next().map(|it| it.number)));
+            (next..place).for_each(|position| {
+                number(position, unobserved.next().map(|residue| residue.number))
+            });
             number(place, site.number);
             next = place + 1;
         }
         (next..self.components.len())
-            .for_each(|at| number(at, unobserved.next().map(|it| it.number)));
+            .for_each(|position| number(position, unobserved.next().map(|residue| residue.number)));
     }
 
     /// The residues that a model lacks.
-    fn unobserved_in(&self, model: i32) -> impl Iterator<Item = &Unobserved> {
+    fn unobserved_in(&self, model: i32) -> impl Iterator<Item = &Remark465Residue> {
         let all = self.unobserved.iter();
-        all.filter(move |it| it.model.is_none_or(|of| of == model))
+        all.filter(move |residue| residue.model.is_none_or(|lacking| lacking == model))
     }
 
     /// The positions of the first sites, which are the polymer; water and ligands follow. `None` if
@@ -196,7 +205,7 @@ impl ChainSequence {
         table: &AtomTable,
         model: i32,
         runs: &[usize],
-        sites: &[Site],
+        sites: &[NumberedSite],
     ) -> Option<Vec<i32>> {
         let sequence = &self.components;
         let unobserved: Vec<_> = self.unobserved_in(model).collect();
@@ -237,7 +246,11 @@ impl ChainSequence {
             let (is_site, is_unobserved) = is_next(i, j);
             let takes_site = is_site && merges[(i + 1) * columns + j];
             let takes_unobserved = is_unobserved && merges[i * columns + j + 1];
-            let is_before = |it: &&Unobserved| observed[i].number.is_some_and(|at| it.number < at);
+            let is_before = |residue: &&Remark465Residue| {
+                observed[i]
+                    .number
+                    .is_some_and(|number| residue.number < number)
+            };
             let is_lower = unobserved.get(j).is_some_and(is_before);
             if takes_unobserved && (!takes_site || is_lower) {
                 j += 1;

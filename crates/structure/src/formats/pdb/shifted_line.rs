@@ -48,7 +48,7 @@ impl ShiftedLine {
     /// columns that are known.
     ///
     /// # Errors
-    /// It is not certain what the writer meant; the text says why.
+    /// Fails if it is not certain what the writer of the file meant; the text says why.
     pub(super) fn read(line: &[u8], last: LastResidue) -> Result<Option<Self>, String> {
         if line.contains(&b'\t') {
             return match expanded(line).or_else(|| separated(line)) {
@@ -111,7 +111,7 @@ fn unshifted(line: &[u8], shift: usize, last: LastResidue) -> Result<ShiftedLine
             unshifted(&one.columns, shift - serial, last)
         };
     }
-    // What follows a wide component or chain: number, insertion code, and three blanks.
+    // A number, an insertion code and three blanks must follow a wide component or chain.
     let number = &line[22 + shift..26 + shift];
     // Numbers are written without zeros before them.
     let has_number = residue_number(number).is_some() && number[0] != b'0';
@@ -206,7 +206,7 @@ fn separated(line: &[u8]) -> Option<ShiftedLine> {
         return None;
     }
     let element = rest.get(2).copied().unwrap_or_default();
-    let [occupancy, b_factor] = [0, 1].map(|at| rest.get(at).copied().unwrap_or_default());
+    let [occupancy, b_factor] = [0, 1].map(|i| rest.get(i).copied().unwrap_or_default());
     if element.len() > 2 || occupancy.len() > 6 || b_factor.len() > 6 {
         return None;
     }
@@ -290,10 +290,10 @@ mod tests {
     fn digits_that_may_be_of_the_chain_or_of_the_number_need_the_residue_before() {
         // Chain A1 and 1000, or chain A and 11000.
         let line = with(22, 26, "A11000");
-        let of_chain = read(&line, "A1", 999).unwrap().unwrap();
-        assert_eq!(of_chain.chain.as_deref(), Some(&b"A1"[..]));
-        let of_number = read(&line, "A", 10_999).unwrap().unwrap();
-        assert_eq!((of_number.chain, of_number.number), (None, Some(11_000)));
+        let as_chain = read(&line, "A1", 999).unwrap().unwrap();
+        assert_eq!(as_chain.chain.as_deref(), Some(&b"A1"[..]));
+        let as_number = read(&line, "A", 10_999).unwrap().unwrap();
+        assert_eq!((as_number.chain, as_number.number), (None, Some(11_000)));
         let error = read(&line, "B", 7).unwrap_err();
         assert!(error.contains("1 from column 22"), "{error}");
         assert!(error.contains("chain id of 2 letters"), "{error}");

@@ -44,14 +44,20 @@ fn columns_21_and_22_are_decided_for_the_whole_file() {
         assert_eq!(structure.chains.len(), 1);
         assert_eq!(chain(&structure), "A");
         assert_eq!(structure.findings.iter().count(), 0);
-        let breaks = |it: &Structure| it.residues.iter().filter(|it| it.break_before).count();
+        let breaks = |structure: &Structure| {
+            structure
+                .residues
+                .iter()
+                .filter(|residue| residue.break_before)
+                .count()
+        };
         assert_eq!(breaks(&structure), breaks(&expected));
         let valine = structure
             .residues
             .iter()
-            .find(|it| &it.comp_id == b"DVAL    ");
+            .find(|residue| &residue.comp_id == b"DVAL    ");
         assert_eq!(
-            valine.map(|it| (it.aa, it.is_standard())),
+            valine.map(|residue| (residue.aa, residue.is_standard())),
             Some((b'V', false))
         );
     }
@@ -71,7 +77,7 @@ fn two_chains_of_two_letters_and_one_of_one_letter_stay_apart() {
     let names: Vec<&str> = structure
         .chains
         .iter()
-        .map(|it| &*it.auth_asym_id)
+        .map(|chain| &*chain.auth_asym_id)
         .collect();
     assert_eq!(names, ["AA", "BA", "A"]);
     assert_eq!(structure.residues.len(), 3 * 76);
@@ -102,7 +108,11 @@ fn lipids_without_a_chain_keep_their_fourth_letter() {
     };
     let lipids = lipid("POPC", 1) + &lipid("DOPC", 2) + &lipid("XYPC", 3) + &lipid("ZZPC", 4);
     let structure = read(&ubiquitin().replace("END\n", &lipids));
-    let names: Vec<_> = structure.ligands.iter().map(|it| it.component()).collect();
+    let names: Vec<_> = structure
+        .ligands
+        .iter()
+        .map(|ligand| ligand.component())
+        .collect();
     assert_eq!(names, ["POPC", "DOPC", "XYPC", "ZZPC"]);
 }
 
@@ -124,8 +134,8 @@ fn a_chain_of_two_letters_may_have_no_protein() {
         let other = (number_of_agents(comp), atom(name, comp, 1, 80.0));
         let structure = read(&(other.1 + &atom(name, comp, 2, 95.0)));
         assert_eq!(structure.ligands.len(), other.0, "{comp}");
-        let is_of_chain = |it: &tapeloop_structure::Ligand| {
-            (it.component(), &*it.auth_asym_id) == (comp.trim(), "AB")
+        let is_of_chain = |ligand: &tapeloop_structure::Ligand| {
+            (ligand.component(), &*ligand.auth_asym_id) == (comp.trim(), "AB")
         };
         assert!(structure.ligands.iter().all(is_of_chain), "{comp}");
     }
@@ -165,7 +175,7 @@ fn a_chain_of_two_letters_may_begin_after_serial_number_99999() {
     let names = |first: usize| {
         structure.residues[first..first + 76]
             .iter()
-            .map(|it| it.comp_id)
+            .map(|residue| residue.comp_id)
     };
     assert!(names(0).eq(names(76)));
     // Both the serial number and the chain shift.

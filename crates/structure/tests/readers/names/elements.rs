@@ -85,8 +85,13 @@ fn ligands(text: &str, format: Format) -> Vec<(String, LigandKind, u8)> {
     };
     let structure = read_as(text, format, options).unwrap();
     let ligands = structure.ligands.iter();
-    let ligand =
-        |it: &tapeloop_structure::Ligand| (it.component().to_owned(), it.kind, it.atoms[0].element);
+    let ligand = |ligand: &tapeloop_structure::Ligand| {
+        (
+            ligand.component().to_owned(),
+            ligand.kind,
+            ligand.atoms[0].element,
+        )
+    };
     ligands.map(ligand).collect()
 }
 
@@ -109,8 +114,8 @@ fn ions_without_elements_have_those_of_their_names() {
         (" K  ", "  K", 19, Ion),
     ];
     let mut text = without_elements(&ubiquitin()).replace("TER\nEND\n", "");
-    for (at, (name, comp, ..)) in (0..).zip(&ions) {
-        text += &atom(name, comp, 200 + at, 80.0 + f64::from(at), "");
+    for (index, (name, comp, ..)) in (0..).zip(&ions) {
+        text += &atom(name, comp, 200 + index, 80.0 + f64::from(index), "");
     }
     let expected: Vec<_> = ions
         .iter()

@@ -35,7 +35,7 @@ fn read(text: &str, kind: Option<BFactorKind>) -> Structure {
     structures.unwrap().remove(0)
 }
 
-fn of_residues(structure: &Structure) -> Vec<f32> {
+fn residue_b_factors(structure: &Structure) -> Vec<f32> {
     let first = structure.atom_start.iter().take(structure.residues.len());
     first
         .map(|&atom| structure.b_factor[atom as usize])
@@ -51,7 +51,11 @@ fn the_metric_gives_the_values_that_b_factors_lack() {
     for model_number in [1, 7] {
         let structure = read(&model(PLDDT, &values(3, model_number, 1)), None);
         assert_eq!(structure.b_factor_kind, BFactorKind::Plddt);
-        assert_eq!(of_residues(&structure), expected(), "model {model_number}");
+        assert_eq!(
+            residue_b_factors(&structure),
+            expected(),
+            "model {model_number}"
+        );
     }
     // Rows in any order; the first value of a residue counts.
     let mut rows: Vec<String> = values(3, 1, 1)
@@ -61,7 +65,7 @@ fn the_metric_gives_the_values_that_b_factors_lack() {
     rows.reverse();
     rows.push("A 5 3 1.0 1\n".to_owned());
     assert_eq!(
-        of_residues(&read(&model(PLDDT, &rows.concat()), None)),
+        residue_b_factors(&read(&model(PLDDT, &rows.concat()), None)),
         expected()
     );
 }
@@ -69,22 +73,22 @@ fn the_metric_gives_the_values_that_b_factors_lack() {
 #[test]
 fn b_factors_stay_where_there_is_no_value() {
     let structure = read(&model(PLDDT, &values(3, 1, 11)), None);
-    let found = of_residues(&structure);
+    let found = residue_b_factors(&structure);
     assert_eq!(found[..10], [0.0; 10]);
     assert_eq!(found[10..], expected()[10..]);
     // Another metric, a global one, and B factors that are wanted as such.
     let other = read(&model(PLDDT, &values(4, 1, 1)), None);
-    assert_eq!(of_residues(&other), [0.0; 76]);
+    assert_eq!(residue_b_factors(&other), [0.0; 76]);
     let global = PLDDT.replace("mode local", "mode global");
     assert_eq!(
-        of_residues(&read(&model(&global, &values(3, 1, 1)), None)),
+        residue_b_factors(&read(&model(&global, &values(3, 1, 1)), None)),
         [0.0; 76]
     );
     let wanted = read(
         &model(PLDDT, &values(3, 1, 1)),
         Some(BFactorKind::Temperature),
     );
-    assert_eq!(of_residues(&wanted), [0.0; 76]);
+    assert_eq!(residue_b_factors(&wanted), [0.0; 76]);
 }
 
 #[test]

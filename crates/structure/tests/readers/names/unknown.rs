@@ -38,8 +38,11 @@ fn a_residue_with_a_peptide_bond_on_both_sides_is_a_residue() {
                 };
                 let structure = read_as(&text, format, ReadOptions::default()).unwrap();
                 assert_eq!(letters(&structure), expected, "{record} {format:?}");
-                let breaks = structure.residues.iter().filter(|it| it.break_before);
-                let before = whole.residues.iter().filter(|it| it.break_before);
+                let breaks = structure
+                    .residues
+                    .iter()
+                    .filter(|residue| residue.break_before);
+                let before = whole.residues.iter().filter(|residue| residue.break_before);
                 assert_eq!(breaks.count(), before.count(), "no break");
                 assert_eq!(structure.xyz.len(), whole.xyz.len());
                 assert_eq!(structure.findings.count(Check::DroppedResidues), 0);

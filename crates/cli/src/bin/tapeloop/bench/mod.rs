@@ -207,7 +207,7 @@ fn measure(
 }
 
 fn synthetic(point: &Point) -> Arc<Synthetic> {
-    let benchmark = Synthetic::of(point);
+    let benchmark = Synthetic::for_point(point);
     Arc::new(benchmark.unwrap_or_else(|| unreachable!("work of structures has its own")))
 }
 

@@ -23,7 +23,7 @@ use tapeloop::features::{
 };
 use tapeloop::structure::{BFactorFields, Models, ReadLimits, Structure, text_of};
 use tapeloop::workload::Completion;
-use tapeloop_annotations::Wanted;
+use tapeloop_annotations::WantedColumns;
 use tapeloop_cli::config::{Config, column_hint, feature_of_column};
 use tapeloop_cli::oversized;
 use tapeloop_cli::plan::{Plan, channels_of};
@@ -63,7 +63,7 @@ pub(super) fn paint(args: PaintArgs) -> Result<u8> {
     // An output that exists may be any of the inputs, so all inputs must be known.
     let walked: Option<Vec<Source>> = args.overwrite.then(|| sources.by_ref().collect());
     let inputs = walked.iter().flatten();
-    let inputs = inputs.filter_map(|source| FileId::of(&source.path));
+    let inputs = inputs.filter_map(|source| FileId::from_path(&source.path));
     let mut outputs = Outputs::new(args.overwrite, inputs.collect());
     let sources = walked.into_iter().flatten().chain(sources);
     let mut target = |path: &Option<PathBuf>, what| {
@@ -74,7 +74,7 @@ pub(super) fn paint(args: PaintArgs) -> Result<u8> {
     let output = target(&args.output, "the painted file")?;
     let svg = target(&args.svg, "the drawing")?;
     // The tables that annotations bring are not painted.
-    config.wanted = Wanted::NONE;
+    config.wanted = WantedColumns::NONE;
     if channels_of(&config).is_empty() {
         config.annotations.clear();
     }

@@ -52,8 +52,9 @@ impl Outputs {
                 .within(place()));
         }
         check_name(path)?;
-        let is_input = |id: FileId| self.inputs.contains(&id) || FileId::of(source) == Some(id);
-        if FileId::of(path).is_some_and(is_input) {
+        let is_input =
+            |id: FileId| self.inputs.contains(&id) || FileId::from_path(source) == Some(id);
+        if FileId::from_path(path).is_some_and(is_input) {
             let error = Error::usage("this would replace an input");
             return Err(error.fix("name another output").within(place()));
         }
