@@ -1,6 +1,7 @@
 //! Builds the kernels: compiles each file of `kernels/` to a fat binary if nvcc is found, and
 //! generates for each kernel a Rust module with its parameters by name
-//! (`src/features/kernels.rs` includes it).
+//! (`src/features/kernels.rs` includes it), and the constants that kernels and their twins share
+//! (`src/features/constants.rs`).
 
 #[path = "build/nvcc.rs"]
 mod nvcc;
@@ -64,6 +65,7 @@ fn build_kernels(jobs: &Jobs) -> Result<(), String> {
         .map(|unit| sources.signature(unit))
         .collect::<Result<_, _>>()?;
     write("kernels.rs", rust_of(&signatures)?)?;
+    write("constants.rs", sources.constants())?;
 
     let binaries = out.join("units");
     let nvcc = if feature("CUDA") { Nvcc::find()? } else { None };
@@ -140,11 +142,14 @@ fn rust_of(kernels: &[Signature]) -> Result<String, String> {
         let list = |line: &dyn Fn(&Parameter) -> String| -> String {
             parameters.iter().map(|parameter| line(parameter)).collect()
         };
-        let of_field = |of: fn(&Parameter) -> String| -> String {
-            list(&|it| format!("    pub(in crate::features) {}: {},\n", name_of(it), of(it)))
+        let fields = |type_of: fn(&Parameter) -> String| -> String {
+            list(&|parameter| {
+                let (name, field_type) = (name_of(parameter), type_of(parameter));
+                format!("    pub(in crate::features) {name}: {field_type},\n")
+            })
         };
-        let members = list(&|it| format!("self.{}.into(), ", name_of(it)));
-        let taken = list(&|it| format!("{}: {}, ", name_of(it), taken(it)));
+        let members = list(&|parameter| format!("self.{}.into(), ", name_of(parameter)));
+        let taken = list(&|parameter| format!("{}: {}, ", name_of(parameter), taken(parameter)));
         let count = parameters.len();
         write!(
             rust,
@@ -155,8 +160,8 @@ fn rust_of(kernels: &[Signature]) -> Result<String, String> {
              pub(super) struct {group}s<'a> {{\n{}}}\n\
              impl<'a> {group}s<'a> {{\n    fn take(launch: &mut TwinLaunch<'a>) -> Self {{\n        \
              Self {{ {taken} }}\n    }}\n}}\n",
-            of_field(handle),
-            of_field(view),
+            fields(handle),
+            fields(view),
         )
         .expect("writing to a string");
     }
@@ -219,8 +224,8 @@ fn module_of(kernel: &Signature) -> Result<String, String> {
                 format!("[self.{}.into()]", parameter.name),
                 taken(parameter).to_owned(),
             ),
-            Field::Group(of, _) => {
-                let group = group_type(of);
+            Field::Group(name, _) => {
+                let group = group_type(name);
                 let field = group.to_lowercase() + "s";
                 let list = format!("self.{field}.args()");
                 let (buffers, take) =

@@ -9,6 +9,11 @@ use tapeloop_signature::{Declarations, Signature};
 /// The files of `kernels/` by name.
 pub(crate) struct Sources(BTreeMap<String, String>);
 
+/// Types of the constants that Rust takes from the kernels, in CUDA and in Rust. A type comes before
+/// those that its name begins with.
+const INTEGER_TYPES: [(&str, &str); 3] =
+    [("unsigned char", "u8"), ("unsigned", "u32"), ("int", "i32")];
+
 /// A file that is compiled by itself.
 pub(crate) struct Unit {
     /// The file's name without its extension. A feature's kernel has the same name.
@@ -46,6 +51,32 @@ impl Sources {
 
     pub(crate) fn text(&self, name: &str) -> &str {
         &self.0[name]
+    }
+
+    /// Rust declarations of the integer constants that files declare once, on a line of their own, as
+    /// a plain number.
+    pub(crate) fn constants(&self) -> String {
+        let mut declarations: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        for (file, text) in &self.0 {
+            for line in text.lines() {
+                let Some((cuda_type, list)) = INTEGER_TYPES.iter().find_map(|(cuda, rust)| {
+                    let list = line.strip_prefix(&format!("constexpr {cuda} "))?;
+                    Some((rust, list.split(';').next()?))
+                }) else {
+                    continue;
+                };
+                let pairs = list.split(',').filter_map(|pair| pair.split_once('='));
+                for (name, value) in pairs.map(|(name, value)| (name.trim(), value.trim())) {
+                    if value.parse::<i64>().is_ok() {
+                        declarations.entry(name).or_default().push(format!(
+                            "/// Of `kernels/{file}`.\npub(super) const {name}: {cuda_type} = {value};\n"
+                        ));
+                    }
+                }
+            }
+        }
+        let unique = declarations.into_values().filter(|list| list.len() == 1);
+        unique.flatten().collect()
     }
 
     /// The unit of a `.cu` file.

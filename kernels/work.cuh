@@ -13,6 +13,8 @@ constexpr unsigned BLOCK = 256;
 #define KERNEL(...) __device__ __noinline__ void
 // Warps of a block in kernels with a warp per unit.
 constexpr unsigned WARPS = BLOCK / 32;
+// Bytes of shared memory of a warp: the kernels of solvent-accessible areas need the most.
+constexpr unsigned WARP_BYTES = 6656;
 // Units of the block's structure: begin ... < end of each axis.
 __shared__ unsigned begins[AXES], ends[AXES];
 #else
@@ -33,7 +35,6 @@ __device__ inline unsigned before(unsigned lanes)
 template <typename T, unsigned WARPS_OF_BLOCK> __device__ inline T& warp_memory()
 {
 #ifdef FUSED
-    constexpr unsigned WARP_BYTES = 6656;
     static_assert(sizeof(T) <= WARP_BYTES, "src/features/fused.rs asks for so much");
     extern __shared__ float4 warp_bytes[];
     return *(T*)((char*)warp_bytes + threadIdx.x / 32 * WARP_BYTES);

@@ -293,8 +293,8 @@ impl FeatureConfig {
     /// The columns of a table, in order.
     pub fn columns(&self, table: TableName) -> Vec<ColumnDecl> {
         let all = self.chosen().flat_map(|feature| self.declared(feature));
-        let own = self.own_kernels.iter().flat_map(OwnKernel::columns);
-        let all = all.chain(own.map(|column| self.reals.stored(column)));
+        let own_columns = self.own_kernels.iter().flat_map(OwnKernel::columns);
+        let all = all.chain(own_columns.map(|column| self.reals.stored(column)));
         all.filter(|column| column.table == table).collect()
     }
 
@@ -303,9 +303,9 @@ impl FeatureConfig {
     #[doc(hidden)]
     pub fn images(&self) -> Vec<Arc<Image>> {
         let fused = (self.fusion == Fusion::On).then(fused::image);
-        let own = self.own_kernels.iter().map(OwnKernel::image);
+        let own_images = self.own_kernels.iter().map(OwnKernel::image);
         let built_in = image::images().map(|(_, image)| image);
-        built_in.chain(fused).chain(own).collect()
+        built_in.chain(fused).chain(own_images).collect()
     }
 
     /// Records all features; `with_code` attaches the kernels' code.

@@ -4,6 +4,7 @@ mod search;
 
 use super::cell_kind::CellKind;
 use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
+use super::constants;
 use super::cutoff::Cutoff;
 use super::feature::{About, Feature, Setting, unknown};
 use super::kernels::{
@@ -19,7 +20,7 @@ use crate::record::Buffer;
 const CUTOFF_MAX: u32 = 30;
 
 /// The most neighbours of a residue.
-const NEAREST_MAX: u32 = 64;
+const NEAREST_MAX: u32 = constants::NEAREST_MAX;
 
 /// C-alphas in a cubic A of a compact protein, with some to spare.
 const DENSITY: f64 = 0.008;
@@ -178,7 +179,7 @@ impl Feature for Contacts {
             ),
         ];
         columns
-            .map(|column| column.of(TableName::Contacts))
+            .map(|column| column.in_table(TableName::Contacts))
             .to_vec()
     }
 

@@ -97,18 +97,18 @@ pub(super) fn chains(own_chain: bool) -> Setting {
     Setting::Choice(CHAINS[usize::from(own_chain)], CHAINS)
 }
 
-/// Whether such a setting chooses the own chain.
+/// Whether the word of a setting of [`chains`] means the own chain alone.
 ///
 /// # Errors
 /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the word is none of the setting's.
 pub(super) fn is_own_chain(key: &str, word: &str) -> Result<bool> {
-    match CHAINS.iter().position(|own| *own == word) {
+    match CHAINS.iter().position(|choice| *choice == word) {
         Some(index) => Ok(index == 1),
         None => Err(unknown(key)),
     }
 }
 
-/// What neighbours are of, for descriptions.
+/// The set that neighbours belong to, for descriptions.
 pub(super) fn neighbours_of(own_chain: bool) -> &'static str {
     if own_chain { "chain" } else { "model" }
 }

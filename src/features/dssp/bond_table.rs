@@ -63,7 +63,7 @@ impl Feature for HydrogenBonds {
             ColumnDecl::residue("energy", ColumnKind::Real, "kcal/mol", energy)
                 .reference(Tolerance::absolute(0.001)),
         ];
-        let columns = columns.map(|column| column.of(TableName::HydrogenBonds));
+        let columns = columns.map(|column| column.in_table(TableName::HydrogenBonds));
         columns.to_vec()
     }
 
@@ -122,8 +122,8 @@ impl Twin for bond_degrees::Views<'_> {
         let degrees = &mut self.degrees[..self.header[RESIDUES] as usize];
         for_each_row(degrees, 1, |rows, degrees| {
             let mut acceptors = Acceptors::default();
-            for (own, degree) in rows.zip(degrees) {
-                *degree = acceptors.of(&inputs, own).len() as i32;
+            for (residue, degree) in rows.zip(degrees) {
+                *degree = acceptors.acceptors_of(&inputs, residue).len() as i32;
             }
         });
     }
@@ -149,11 +149,11 @@ impl Twin for bond_rows::Views<'_> {
         let of_residues = rows.par_iter().zip(columns).with_min_len(64);
         of_residues.for_each_init(
             Acceptors::default,
-            |found, (&(own, _), (acceptors, energies))| {
-                let start = inputs.structure(own).residue_start as usize;
+            |found, (&(residue, _), (acceptors, energies))| {
+                let start = inputs.structure(residue).residue_start as usize;
                 let columns = acceptors.iter_mut().zip(energies);
                 for (&(partner, cal), (acceptor, energy)) in
-                    found.of(&inputs, own).iter().zip(columns)
+                    found.acceptors_of(&inputs, residue).iter().zip(columns)
                 {
                     *acceptor = (partner - start) as i32;
                     *energy = cal as f32 / 1000.0;
