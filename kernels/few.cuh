@@ -127,8 +127,8 @@ __device__ inline void each_few(Around& around, const Cells& cells, const Grid& 
         };
         begin();
         // A little more than the radius, because of rounding.
-        visit_all(gather(cells, grid, box, int(radius) + 1, Around::ROOM, around.places, sorted_index,
-                     want, keep, empty));
+        visit_all(gather(cells, grid, box, int(radius) + 1, Around::ROOM, around.places,
+                         sorted_index, want, keep, visit_all));
         end(length);
         first += length;
     }

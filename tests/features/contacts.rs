@@ -50,15 +50,15 @@ impl Computed {
         Computed { config, tables }
     }
 
-    fn of(features: &[FeatureName], structures: &[Structure]) -> Self {
+    fn new(features: &[FeatureName], structures: &[Structure]) -> Self {
         Computed::new(asking_for(features), structures)
     }
 
     fn column(&self, structure: usize, table: TableName, name: &str) -> Column<'_> {
         let columns = self.config.columns(table);
-        let at = columns.iter().position(|column| column.name == name);
-        let at = at.unwrap_or_else(|| panic!("no column {name}"));
-        self.tables[structure].column(table, at)
+        let index = columns.iter().position(|column| column.name == name);
+        let index = index.unwrap_or_else(|| panic!("no column {name}"));
+        self.tables[structure].column(table, index)
     }
 
     fn counts(&self, structure: usize, table: TableName, name: &str) -> &[i32] {
@@ -87,13 +87,15 @@ fn asking_for(features: &[FeatureName]) -> FeatureConfig {
 fn contact_numbers_may_leave_other_chains_out() {
     let structures = made_up();
     let mut config = asking_for(&[FeatureName::ContactNumber]);
-    let own = Setting::Choice("own", &["all", "own"]);
+    let own_chain = Setting::Choice("own", &["all", "own"]);
     let name = FeatureName::ContactNumber;
-    config.set(name, "contact_number.chains", &own).unwrap();
+    config
+        .set(name, "contact_number.chains", &own_chain)
+        .unwrap();
     assert!(
         config
             .settings(name)
-            .contains(&("contact_number.chains", own))
+            .contains(&("contact_number.chains", own_chain))
     );
     let computed = Computed::new(config, &structures);
     for (n, s) in structures.iter().enumerate() {
@@ -153,7 +155,7 @@ fn half_spheres_open_towards_the_c_beta() {
             }
         }
     }
-    let computed = Computed::of(&[FeatureName::HseB], &structures);
+    let computed = Computed::new(&[FeatureName::HseB], &structures);
     let (mut glycines, mut nulls) = (0, 0);
     for (n, s) in structures.iter().enumerate() {
         let ca = c_alphas(s);
@@ -162,19 +164,19 @@ fn half_spheres_open_towards_the_c_beta() {
             Some([0, 1, 2].map(|axis| f64::from(position[axis] - origin[axis])))
         };
         let expected = |i: usize| -> Option<[i32; 2]> {
-            let (own, residue) = (ca[i]?, &s.residues[i]);
+            let (here, residue) = (ca[i]?, &s.residues[i]);
             let direction = if residue.aa == b'G' {
                 glycines += 1;
-                glycine_direction(from(own, residue.n)?, from(own, residue.c)?)
+                glycine_direction(from(here, residue.n)?, from(here, residue.c)?)
             } else {
-                from(own, residue.cb)?
+                from(here, residue.cb)?
             };
             let mut sides = [0, 0];
             for (j, other) in ca.iter().enumerate() {
-                let near = |other: &[i32; 3]| j != i && distance2(own, *other) < 12_000i64.pow(2);
+                let near = |other: &[i32; 3]| j != i && distance2(here, *other) < 12_000i64.pow(2);
                 if let Some(other) = other.filter(near) {
                     let along: f64 = (0..3)
-                        .map(|axis| f64::from(other[axis] - own[axis]) * direction[axis])
+                        .map(|axis| f64::from(other[axis] - here[axis]) * direction[axis])
                         .sum();
                     sides[usize::from(along <= 0.0)] += 1;
                 }
@@ -203,7 +205,7 @@ fn the_weighted_contact_number_leaves_out_and_counts_what_is_in_one_place() {
         position[0] += 90_000_000;
     }
     structures.push(far);
-    let computed = Computed::of(&[FeatureName::Wcn], &structures);
+    let computed = Computed::new(&[FeatureName::Wcn], &structures);
     let mut pairs = 0;
     for (n, s) in structures.iter().enumerate() {
         let (sums, coincident) = wcn(s);
@@ -234,7 +236,7 @@ fn protrusion_compares_the_free_with_the_filled_volume() {
         position[2] -= 70_000_000;
     }
     structures.push(far);
-    let computed = Computed::of(&[FeatureName::Protrusion], &structures);
+    let computed = Computed::new(&[FeatureName::Protrusion], &structures);
     for (n, s) in structures.iter().enumerate() {
         let mut cx = vec![Vec::new(); s.residues.len()];
         for (residue, atom) in atoms_of_rows(s) {
@@ -290,17 +292,17 @@ fn assert_contact_orders(config: FeatureConfig, in_sequence: bool) {
             }
         }
         let mean = |(sum, count): (usize, usize)| sum as f64 / count as f64;
-        let expected: Vec<f64> = sums.iter().map(|own| mean(*own)).collect();
+        let expected: Vec<f64> = sums.iter().map(|sum| mean(*sum)).collect();
         let found = computed.reals(n, TableName::Residues, "co");
         assert_close("co", found, &expected, 1e-6);
 
         let relative = |is_own: &dyn Fn(u32) -> bool| {
             let rows = s.residues.iter().zip(&sums);
-            let own: Vec<_> = rows.filter(|(r, _)| is_own(r.chain)).collect();
-            let sum = |(sum, count): (usize, usize), (_, own): &(_, &(usize, usize))| {
-                (sum + own.0, count + own.1)
+            let of_chain: Vec<_> = rows.filter(|(r, _)| is_own(r.chain)).collect();
+            let sum = |(sum, count): (usize, usize), (_, of_chain): &(_, &(usize, usize))| {
+                (sum + of_chain.0, count + of_chain.1)
             };
-            mean(own.iter().fold((0, 0), sum)) / own.len() as f64
+            mean(of_chain.iter().fold((0, 0), sum)) / of_chain.len() as f64
         };
         let chains = 0..s.chains.len() as u32;
         let expected: Vec<f64> = chains.map(|chain| relative(&|c| c == chain)).collect();

@@ -185,7 +185,7 @@ fn the_samples_match_the_golden_tables() {
         let names = decls.iter().map(|decl| decl.name.as_str());
         let known: Vec<&str> = names.filter(|name| !UNCHECKED.contains(name)).collect();
         for ((source, structure), features) in samples.iter().zip(&computed) {
-            let own = rows.get(source.as_str()).map_or(&[][..], Vec::as_slice);
+            let rows_of_structure = rows.get(source.as_str()).map_or(&[][..], Vec::as_slice);
             for (decl, column) in decls.iter().zip(features.columns(*table)) {
                 if !known.contains(&decl.name.as_str()) {
                     continue;
@@ -196,10 +196,19 @@ fn the_samples_match_the_golden_tables() {
                         .map(|chain| found[chain].clone())
                         .collect();
                 }
-                let at = golden.column(&decl.name);
-                let mut expected: Vec<&str> = own.iter().map(|row| row[at].as_str()).collect();
+                let column = golden.column(&decl.name);
+                let mut expected: Vec<&str> = rows_of_structure
+                    .iter()
+                    .map(|row| row[column].as_str())
+                    .collect();
                 if decl.name.starts_with("hb_") {
-                    leave_out_weak_bonds(golden, &decl.name, own, &mut found, &mut expected);
+                    leave_out_weak_bonds(
+                        golden,
+                        &decl.name,
+                        rows_of_structure,
+                        &mut found,
+                        &mut expected,
+                    );
                 }
                 let tally = tallies.entry(decl.name.clone()).or_default();
                 tally.compare(source, decl, &found, &expected);

@@ -58,7 +58,10 @@ fn reading_an_atom_takes_as_many_instructions_as_it_did() {
         return;
     };
     let cases = files.each_ref().map(|(case, file, bytes)| {
-        let atoms = read(file, bytes).iter().map(|it| it.xyz.len()).sum();
+        let atoms = read(file, bytes)
+            .iter()
+            .map(|structure| structure.xyz.len())
+            .sum();
         (*case, atoms)
     });
     are_within_limits(&counts, &cases);

@@ -66,24 +66,26 @@ fn compute<'a>(structures: impl IntoIterator<Item = &'a Structure>) -> Vec<Featu
 }
 
 /// The columns of a table, with what they are.
-fn columns(of: TableName, table: &FeatureTable) -> Vec<(ColumnDecl, Column<'_>)> {
-    let decls = config().columns(of);
-    assert_eq!(decls.len(), table.columns(of).len());
-    decls.into_iter().zip(table.columns(of)).collect()
+fn columns(name: TableName, table: &FeatureTable) -> Vec<(ColumnDecl, Column<'_>)> {
+    let decls = config().columns(name);
+    assert_eq!(decls.len(), table.columns(name).len());
+    decls.into_iter().zip(table.columns(name)).collect()
 }
 
 fn assert_same_bits(context: &str, found: &FeatureTable, expected: &FeatureTable) {
-    for of in TableName::ALL {
-        let pairs = columns(of, found).into_iter().zip(columns(of, expected));
+    for table_name in TableName::ALL {
+        let pairs = columns(table_name, found)
+            .into_iter()
+            .zip(columns(table_name, expected));
         for ((decl, found), (_, expected)) in pairs {
-            let at = bits(found)
+            let row = bits(found)
                 .iter()
                 .zip(bits(expected))
                 .position(|(a, b)| *a != b);
             let name = &decl.name;
             assert!(
                 bits(found) == bits(expected),
-                "{context}: {name} of {of:?} differs from row {at:?} on"
+                "{context}: {name} of {table_name:?} differs from row {row:?} on"
             );
         }
     }
@@ -189,10 +191,12 @@ fn a_rotation_changes_little() {
         let mut moved: BTreeMap<String, (ColumnDecl, Moved)> = BTreeMap::new();
         let mut counts = Moved::default();
         for (found, expected) in compute(&turned).iter().zip(&expected) {
-            for of in TableName::ALL {
-                let pairs = columns(of, found).into_iter().zip(columns(of, expected));
+            for table_name in TableName::ALL {
+                let pairs = columns(table_name, found)
+                    .into_iter()
+                    .zip(columns(table_name, expected));
                 for ((decl, found), (_, expected)) in pairs {
-                    let name = format!("{} of {of:?}", decl.name);
+                    let name = format!("{} of {table_name:?}", decl.name);
                     let entry = moved.entry(name);
                     let (_, tally) = entry.or_insert_with(|| (decl.clone(), Moved::default()));
                     tally.add(&decl, found, expected);
@@ -251,12 +255,14 @@ fn a_turn_that_keeps_the_lattice_changes_no_contact() {
         "contacts",
     ];
     for (found, expected) in compute(&turned).iter().zip(&expected) {
-        for of in TableName::ALL {
-            let pairs = columns(of, found).into_iter().zip(columns(of, expected));
+        for table_name in TableName::ALL {
+            let pairs = columns(table_name, found)
+                .into_iter()
+                .zip(columns(table_name, expected));
             for ((decl, found), (_, expected)) in pairs {
                 let name = decl.name.as_str();
                 if name.starts_with("cn_ca") || name.starts_with("smooth") || same.contains(&name) {
-                    assert!(bits(found) == bits(expected), "{name} of {of:?}");
+                    assert!(bits(found) == bits(expected), "{name} of {table_name:?}");
                 }
             }
         }
@@ -267,14 +273,14 @@ fn a_turn_that_keeps_the_lattice_changes_no_contact() {
 fn with_far_chain(s: &Structure) -> Structure {
     let far = sample("1ubi.pdb");
     let mut to = s.clone();
-    let own = s.row_chains().len();
+    let chain_count = s.row_chains().len();
     let loose_start = s.atom_start[s.residues.len()] as usize;
-    to.chains.insert(own, far.chains[0].clone());
+    to.chains.insert(chain_count, far.chains[0].clone());
     for span in &mut to.loose {
-        span.chain += u32::from(span.chain as usize >= own);
+        span.chain += u32::from(span.chain as usize >= chain_count);
     }
     for mut residue in far.residues.iter().copied() {
-        residue.chain = own as u32;
+        residue.chain = chain_count as u32;
         for atom in [
             &mut residue.n,
             &mut residue.ca,
@@ -316,20 +322,22 @@ fn a_chain_far_away_changes_only_wcn_and_what_is_of_the_structure() {
     let with_far: Vec<Structure> = samples.iter().map(|(_, s)| with_far_chain(s)).collect();
     let tables = compute(&with_far);
     for (((name, s), found), expected) in samples.iter().zip(&tables).zip(&expected) {
-        for of in [TableName::Residues, TableName::Chains] {
-            let rows = match of {
+        for table_name in [TableName::Residues, TableName::Chains] {
+            let rows = match table_name {
                 TableName::Residues => s.residues.len(),
                 _ => s.row_chains().len(),
             };
-            let pairs = columns(of, found).into_iter().zip(columns(of, expected));
+            let pairs = columns(table_name, found)
+                .into_iter()
+                .zip(columns(table_name, expected));
             for ((decl, found), (_, expected)) in pairs {
                 let (mut found, expected) = (bits(found), bits(expected));
                 if decl.kind == ColumnKind::Chain {
                     // Chains without rows come after it.
-                    let own = s.row_chains().len() as u32;
+                    let chain_count = s.row_chains().len() as u32;
                     let after = found
                         .iter_mut()
-                        .filter(|chain| (**chain as i32) > own as i32);
+                        .filter(|chain| (**chain as i32) > chain_count as i32);
                     after.for_each(|chain| *chain -= 1);
                 }
                 if decl.name == "wcn" {
@@ -344,14 +352,14 @@ fn a_chain_far_away_changes_only_wcn_and_what_is_of_the_structure() {
                     );
                 } else {
                     let same = found[..rows] == expected[..rows];
-                    assert!(same, "{name}: {} of {of:?}", decl.name);
+                    assert!(same, "{name}: {} of {table_name:?}", decl.name);
                 }
             }
         }
-        let of = TableName::Structures;
+        let table_name = TableName::Structures;
         let areas = |table| {
             bits(
-                columns(of, table)
+                columns(table_name, table)
                     .into_iter()
                     .find(|(decl, _)| decl.name == "sasa_total")
                     .unwrap()
@@ -378,22 +386,22 @@ fn what_else_is_in_a_batch_changes_nothing() {
     let orders: [Vec<usize>; 3] = [
         (0..count).collect(),
         (0..count).rev().collect(),
-        (0..3 * count).map(|at| at * 7 % count).collect(),
+        (0..3 * count).map(|index| index * 7 % count).collect(),
     ];
     for (order, residues) in orders
         .iter()
         .flat_map(|o| [300, 2048, 32_768].map(|r| (o, r)))
     {
         let mut engine = engine(residues);
-        let found = tables::tables(&mut engine, order.iter().map(|&at| all[at]));
+        let found = tables::tables(&mut engine, order.iter().map(|&index| all[index]));
         let batches = engine.counters().batches;
         assert!(
             residues < 32_768 || batches < order.len() as u64 / 4,
             "batches are shared"
         );
-        for (table, &at) in found.iter().zip(order) {
-            let context = format!("{} among {} a batch", samples[at].0, residues);
-            assert_same_bits(&context, table, &expected[at]);
+        for (table, &index) in found.iter().zip(order) {
+            let context = format!("{} among {} a batch", samples[index].0, residues);
+            assert_same_bits(&context, table, &expected[index]);
         }
     }
 }

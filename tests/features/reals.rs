@@ -89,8 +89,8 @@ fn every_real_column_of_the_samples_is_within_the_bound() {
                 rounded[index] += assert_within(reals, &decl.name, narrow, wide);
             }
             // Made of reals in f32, and reals in f32 themselves.
-            for of in [TableName::Chains, TableName::Structures] {
-                assert_eq!(bits(narrow, of), bits(wide, of));
+            for table in [TableName::Chains, TableName::Structures] {
+                assert_eq!(bits(narrow, table), bits(wide, table));
             }
         }
         for (decl, rounded) in names.iter().zip(rounded) {
@@ -99,8 +99,8 @@ fn every_real_column_of_the_samples_is_within_the_bound() {
     }
 }
 
-fn bits(table: &FeatureTable, of: TableName) -> Vec<Vec<u32>> {
-    table.columns(of).map(tables::bits).collect()
+fn bits(table: &FeatureTable, name: TableName) -> Vec<Vec<u32>> {
+    table.columns(name).map(tables::bits).collect()
 }
 
 #[test]

@@ -30,9 +30,9 @@ fn config(chains: DepthChains, points: u32, probe: f64) -> FeatureConfig {
 
 /// The mean depth of each residue and the depth of its C-alpha.
 fn depths(table: &FeatureTable) -> Vec<[f32; 2]> {
-    let column = |at: usize| match table.column(TableName::Residues, at) {
+    let column = |index: usize| match table.column(TableName::Residues, index) {
         Column::Real(values) => values,
-        Column::Count(_) => panic!("column {at} is a count"),
+        Column::Count(_) => panic!("column {index} is a count"),
     };
     let pairs = column(0).iter().zip(column(1));
     pairs.map(|(mean, alpha)| [*mean, *alpha]).collect()
@@ -107,7 +107,7 @@ struct Definition {
 }
 
 impl Definition {
-    fn of(s: &Structure, count: u32, probe: f64) -> Self {
+    fn new(s: &Structure, count: u32, probe: f64) -> Self {
         let centers: Vec<_> = s
             .xyz
             .iter()
@@ -116,20 +116,20 @@ impl Definition {
         let radius = |class: &AtomClass| f64::from(class.radius_milli_angstrom()) / 1000.0 + probe;
         let radii: Vec<f64> = s.class.iter().map(radius).collect();
         let mut points = Vec::new();
-        for (own, center) in centers.iter().enumerate() {
+        for (atom, center) in centers.iter().enumerate() {
             let others = (0..centers.len()).filter(|&other| {
                 let d = minus(centers[other], *center);
-                other != own && dot(d, d) < (radii[own] + radii[other]).powi(2)
+                other != atom && dot(d, d) < (radii[atom] + radii[other]).powi(2)
             });
             let others: Vec<usize> = others.collect();
             for u in sphere(count) {
-                let point = std::array::from_fn(|axis| center[axis] + radii[own] * u[axis]);
+                let point = std::array::from_fn(|axis| center[axis] + radii[atom] * u[axis]);
                 let buries = |&other: &usize| {
                     let d = minus(point, centers[other]);
                     dot(d, d) <= radii[other].powi(2)
                 };
                 if !others.iter().any(buries) {
-                    points.push((point, own));
+                    points.push((point, atom));
                 }
             }
         }
@@ -143,8 +143,8 @@ impl Definition {
 
     /// The depth of each atom below the points that are of the outer surface.
     fn depths(&self, is_outer: impl Fn(usize) -> bool) -> Vec<f64> {
-        let outer = (0..self.points.len()).filter(|&at| is_outer(at));
-        let outer: Vec<[f64; 3]> = outer.map(|at| self.points[at].0).collect();
+        let outer = (0..self.points.len()).filter(|&point| is_outer(point));
+        let outer: Vec<[f64; 3]> = outer.map(|point| self.points[point].0).collect();
         let depth = |center: &[f64; 3]| {
             let squares = outer.iter().map(|point| {
                 let d = minus(*point, *center);
@@ -170,13 +170,14 @@ impl Definition {
             let d = minus(self.centers[i], self.centers[j]);
             dot(d, d) < (self.radii[i] + self.radii[j]).powi(2)
         });
-        let body = |at: usize| bodies[self.points[at].1];
+        let body = |point: usize| bodies[self.points[point].1];
         let ends = (0..bodies.len()).map(|wanted| {
-            let own = (0..self.points.len()).filter(|&at| body(at) == wanted);
-            own.max_by(|&a, &b| self.points[a].0[0].total_cmp(&self.points[b].0[0]))
+            let points_of_body = (0..self.points.len()).filter(|&point| body(point) == wanted);
+            points_of_body.max_by(|&a, &b| self.points[a].0[0].total_cmp(&self.points[b].0[0]))
         });
         let ends: Vec<Option<usize>> = ends.collect();
-        let is_outer = |at: usize| ends[body(at)].is_some_and(|end| surfaces[at] == surfaces[end]);
+        let is_outer =
+            |point: usize| ends[body(point)].is_some_and(|end| surfaces[point] == surfaces[end]);
         (0..self.points.len()).map(is_outer).collect()
     }
 }
@@ -206,8 +207,8 @@ fn numbers(count: usize, joined: impl Fn(usize, usize) -> bool) -> Vec<usize> {
 fn rows(s: &Structure, of_atoms: &[f64]) -> Vec<[f64; 2]> {
     let spans = s.residues.iter().zip(s.atom_start.windows(2));
     let row = |(residue, span): (&tapeloop::structure::Residue, &[u32])| {
-        let own = &of_atoms[span[0] as usize..span[1] as usize];
-        let mean = own.iter().sum::<f64>() / own.len() as f64;
+        let depths = &of_atoms[span[0] as usize..span[1] as usize];
+        let mean = depths.iter().sum::<f64>() / depths.len() as f64;
         let alpha = of_atoms.get(residue.ca as usize);
         [mean, alpha.copied().unwrap_or(f64::NAN)]
     };
@@ -260,7 +261,7 @@ fn a_buried_atom_is_as_deep_as_the_nearest_point_says() {
     positions.extend(shell(2.5, 60));
     let s = of_atoms(&positions, 1);
     let found = depths_of(&s, config(DepthChains::All, 256, 1.4));
-    let definition = Definition::of(&s, 256, 1.4);
+    let definition = Definition::new(&s, 256, 1.4);
     assert!(definition.points.iter().all(|(_, atom)| *atom != 0));
     let expected = rows(&s, &definition.depths(|_| true));
     assert_near("shell", &found, &expected, 0);
@@ -273,12 +274,12 @@ fn a_closed_cavity_does_not_count() {
     let mut positions = shell(9.0, 250);
     positions.extend(shell(12.5, 450));
     let s = of_atoms(&positions, 1);
-    let definition = Definition::of(&s, 100, 1.4);
-    let is_outside = |at: usize| {
-        let point = definition.points[at].0;
+    let definition = Definition::new(&s, 100, 1.4);
+    let is_outside = |index: usize| {
+        let point = definition.points[index].0;
         dot(point, point).sqrt() > 11.0
     };
-    let inside = (0..definition.points.len()).filter(|&at| !is_outside(at));
+    let inside = (0..definition.points.len()).filter(|&index| !is_outside(index));
     assert!(inside.count() > 200, "points bound the cavity");
     let expected = rows(&s, &definition.depths(is_outside));
     let found = depths_of(&s, config(DepthChains::All, 100, 1.4));
@@ -309,7 +310,7 @@ fn atoms_may_be_deeper_than_searches_in_cells_reach() {
     let lattice = steps().flat_map(|x| steps().flat_map(move |y| steps().map(move |z| [x, y, z])));
     let ball: Vec<[f64; 3]> = lattice.filter(|p| dot(*p, *p).sqrt() < 55.0).collect();
     let s = of_atoms(&ball, 1);
-    let definition = Definition::of(&s, 40, 4.0);
+    let definition = Definition::new(&s, 40, 4.0);
     let expected = rows(&s, &definition.depths(|_| true));
     let found = depths_of(&s, config(DepthChains::All, 40, 4.0));
     assert_near("ball", &found, &expected, 0);
@@ -329,10 +330,10 @@ fn real_structures_have_the_depths_of_the_definition() {
     let mut cavities = 0;
     for (name, points, probe) in cases {
         let s = sample(name);
-        let definition = Definition::of(&s, points, probe);
+        let definition = Definition::new(&s, points, probe);
         let outer = definition.outer(points);
         cavities += outer.iter().filter(|outer| !**outer).count();
-        let expected = rows(&s, &definition.depths(|at| outer[at]));
+        let expected = rows(&s, &definition.depths(|point| outer[point]));
         let found = depths_of(&s, config(DepthChains::All, points, probe));
         assert_near(name, &found, &expected, 1);
         // Nothing is less deep than its atoms are large.
@@ -343,7 +344,7 @@ fn real_structures_have_the_depths_of_the_definition() {
 
 #[test]
 fn the_own_chain_has_the_depths_of_the_chain_alone() {
-    let own = config(DepthChains::Own, 100, 1.4);
+    let own_chain = config(DepthChains::Own, 100, 1.4);
     let all = config(DepthChains::All, 100, 1.4);
     let mut differ = 0;
     for s in [
@@ -351,7 +352,7 @@ fn the_own_chain_has_the_depths_of_the_chain_alone() {
         sample("1lcd.pdb.gz"),
         structure(150, 3),
     ] {
-        let [found, in_model] = [&own, &all].map(|config| depths_of(&s, config.clone()));
+        let [found, in_model] = [&own_chain, &all].map(|config| depths_of(&s, config.clone()));
         for chain in 0..s.chains.len() as u32 {
             let (part, of_part) = alone(&s, &[chain]);
             if of_part.is_empty() {
@@ -380,9 +381,9 @@ fn structures_with_many_points_get_more_room() {
     assert_eq!(depths(&found[1]), [[RADIUS; 2]; 8]);
     let expected = compute(config, &[usual]);
     for table in [&found[0], &found[2]] {
-        for at in 0..2 {
+        for column in 0..2 {
             let [found, expected] =
-                [table, &expected[0]].map(|table| bits(table.column(TableName::Residues, at)));
+                [table, &expected[0]].map(|table| bits(table.column(TableName::Residues, column)));
             assert_eq!(found, expected);
         }
     }
@@ -417,7 +418,7 @@ fn no_depth_is_computed_unless_chains_are_chosen() {
         let names: Vec<String> = config
             .columns_of(name)
             .into_iter()
-            .map(|it| it.name)
+            .map(|column| column.name)
             .collect();
         assert_eq!(names, ["residue_depth", "ca_depth"]);
     }

@@ -30,19 +30,19 @@ fn radius(s: &Structure, atom: usize, sasa: &Sasa) -> f64 {
 }
 
 /// The area of an atom among others, in A^2.
-fn naive_area(s: &Structure, own: usize, others: &[usize], sasa: &Sasa) -> f64 {
-    let r = radius(s, own, sasa);
-    let at = |atom: usize| s.xyz[atom].map(|x| f64::from(x) / 1000.0);
-    let center = at(own);
+fn naive_area(s: &Structure, atom_index: usize, others: &[usize], sasa: &Sasa) -> f64 {
+    let r = radius(s, atom_index, sasa);
+    let position = |atom: usize| s.xyz[atom].map(|x| f64::from(x) / 1000.0);
+    let center = position(atom_index);
     let buries = |point: [f64; 3], other: usize| {
-        let (q, radius) = (at(other), radius(s, other, sasa));
+        let (q, radius) = (position(other), radius(s, other, sasa));
         let d2: f64 = (0..3)
             .map(|axis| (center[axis] + r * point[axis] - q[axis]).powi(2))
             .sum();
         // Of atoms of one radius at one place the first shows, whatever the rounding.
-        let same = s.xyz[own] == s.xyz[other] && radius == r;
+        let same = s.xyz[atom_index] == s.xyz[other] && radius == r;
         if same {
-            other < own
+            other < atom_index
         } else {
             d2 <= radius * radius
         }
@@ -51,7 +51,7 @@ fn naive_area(s: &Structure, own: usize, others: &[usize], sasa: &Sasa) -> f64 {
     let open = all
         .iter()
         .filter(|point| {
-            let mut near = others.iter().filter(|other| **other != own);
+            let mut near = others.iter().filter(|other| **other != atom_index);
             !near.any(|other| buries(**point, *other))
         })
         .count();
@@ -99,7 +99,7 @@ fn assert_matches(s: &Structure, table: &FeatureTable, sasa: &Sasa) {
     let all: Vec<usize> = (0..s.xyz.len()).collect();
     for residue in 0..s.residues.len() {
         let areas: Vec<(AtomClass, f64)> = atoms_of(s, residue)
-            .map(|own| (s.class[own], naive_area(s, own, &all, sasa)))
+            .map(|atom| (s.class[atom], naive_area(s, atom, &all, sasa)))
             .collect();
         let kinds: [&dyn Fn(AtomClass) -> bool; 3] =
             [&|_| true, &|class| class.is_side(), &|class| {
@@ -235,11 +235,11 @@ fn the_order_of_atoms_in_a_residue_changes_nothing() {
 fn many_more_neighbours_than_any_protein_has_are_all_looked_at() {
     // 4,000 atoms on a sphere of 9 A: each has hundreds of neighbours.
     let mut s = structure(1000, 5);
-    let at = |atom: usize| {
+    let position = |atom: usize| {
         let [x, y, z] = points(s.xyz.len() as u32)[atom];
         [x, y, z].map(|x| (x * 9000.0) as i32)
     };
-    s.xyz = (0..s.xyz.len()).map(at).collect();
+    s.xyz = (0..s.xyz.len()).map(position).collect();
     let sasa = Sasa {
         points: 20,
         ..Sasa::default()

@@ -24,14 +24,14 @@ fn compute(structures: &[Structure]) -> Vec<FeatureTable> {
     tables::compute(config(), structures)
 }
 
-fn column<'a>(of: TableName, name: &str, table: &'a FeatureTable) -> Column<'a> {
-    let decls = config().columns(of);
-    let at = decls.iter().position(|decl| decl.name == name).unwrap();
-    table.column(of, at)
+fn column<'a>(table_name: TableName, name: &str, table: &'a FeatureTable) -> Column<'a> {
+    let decls = config().columns(table_name);
+    let column = decls.iter().position(|decl| decl.name == name).unwrap();
+    table.column(table_name, column)
 }
 
-fn reals(of: TableName, name: &str, table: &FeatureTable) -> Vec<Option<f64>> {
-    let Column::Real(values) = column(of, name, table) else {
+fn reals(table_name: TableName, name: &str, table: &FeatureTable) -> Vec<Option<f64>> {
+    let Column::Real(values) = column(table_name, name, table) else {
         panic!("{name} is real")
     };
     let value = |&value: &f32| (!value.is_nan()).then_some(f64::from(value));
@@ -40,14 +40,14 @@ fn reals(of: TableName, name: &str, table: &FeatureTable) -> Vec<Option<f64>> {
 
 fn assert_close(name: &str, found: &[Option<f64>], expected: &[Option<f64>]) {
     assert_eq!(found.len(), expected.len(), "{name}");
-    for (at, (found, expected)) in found.iter().zip(expected).enumerate() {
+    for (index, (found, expected)) in found.iter().zip(expected).enumerate() {
         let close = match (found, expected) {
             (Some(found), Some(expected)) => {
                 (found - expected).abs() <= 1e-5 * expected.abs().max(1e-2)
             }
             (found, expected) => found == expected,
         };
-        assert!(close, "{name} of {at}: {found:?}, expected {expected:?}");
+        assert!(close, "{name} of {index}: {found:?}, expected {expected:?}");
     }
 }
 
@@ -58,9 +58,9 @@ fn mean(values: &[f64]) -> Option<f64> {
 /// The rows of each chain, then all.
 fn groups(s: &Structure) -> (Vec<Vec<usize>>, Vec<usize>) {
     let rows = |chain: usize| {
-        let own = s.residues.iter().enumerate();
-        let own = own.filter(|(_, residue)| residue.chain as usize == chain);
-        own.map(|(row, _)| row).collect()
+        let residues = s.residues.iter().enumerate();
+        let residues = residues.filter(|(_, residue)| residue.chain as usize == chain);
+        residues.map(|(row, _)| row).collect()
     };
     let chains = (0..s.chains.len()).map(rows).collect();
     (chains, (0..s.residues.len()).collect())
@@ -281,8 +281,8 @@ fn values_that_are_all_equal_have_no_score() {
 #[test]
 fn ubiquitins_fractions_are_those_of_its_residues() {
     let table = &compute(&[sample("1ubi.pdb")])[0];
-    for of in [TableName::Chains, TableName::Structures] {
-        let share = |name: &str| (reals(of, name, table)[0].unwrap() * 76.0).round();
+    for table_name in [TableName::Chains, TableName::Structures] {
+        let share = |name: &str| (reals(table_name, name, table)[0].unwrap() * 76.0).round();
         assert_eq!(share("helix_fraction"), 19.0);
         assert_eq!(share("strand_fraction"), 26.0);
         assert_eq!(share("coil_fraction"), 31.0);

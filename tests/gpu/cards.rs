@@ -46,13 +46,13 @@ fn structures() -> Vec<Structure> {
     [&all[..], &all, &all].concat()
 }
 
-fn assert_equal(found: &[FeatureTable], expected: &[FeatureTable], of: &str) {
-    assert_eq!(found.len(), expected.len(), "{of}");
+fn assert_equal(found: &[FeatureTable], expected: &[FeatureTable], context: &str) {
+    assert_eq!(found.len(), expected.len(), "{context}");
     for (index, (found, expected)) in found.iter().zip(expected).enumerate() {
         for table in TableName::ALL {
             let columns = found.columns(table).zip(expected.columns(table));
             for (column, (found, expected)) in columns.enumerate() {
-                let place = format!("{of}: structure {index}, {table:?}, column {column}");
+                let place = format!("{context}: structure {index}, {table:?}, column {column}");
                 assert_eq!(bits(found), bits(expected), "{place}");
             }
         }
@@ -60,17 +60,26 @@ fn assert_equal(found: &[FeatureTable], expected: &[FeatureTable], of: &str) {
 }
 
 /// Compares the features on these backends together with those on the first card alone.
-fn assert_same(backends: &[Arc<dyn Backend>], of: &str) {
+fn assert_same(backends: &[Arc<dyn Backend>], context: &str) {
     let structures = structures();
     let expected = tables(&mut engine(&backends[..1]), structures.iter());
     let mut together = engine(backends);
     for _ in 0..3 {
-        assert_equal(&tables(&mut together, structures.iter()), &expected, of);
+        assert_equal(
+            &tables(&mut together, structures.iter()),
+            &expected,
+            context,
+        );
     }
     let statistics = together.statistics();
-    say(&format!("{of}: {:?}", statistics.devices));
+    say(&format!("{context}: {:?}", statistics.devices));
     assert_eq!(statistics.devices.len(), backends.len());
-    assert!(statistics.devices.iter().all(|own| own.time.batches > 0));
+    assert!(
+        statistics
+            .devices
+            .iter()
+            .all(|device| device.time.batches > 0)
+    );
 }
 
 #[test]
@@ -97,9 +106,9 @@ fn two_engines_on_one_card_at_the_same_time_compute_the_same_bytes() {
         for index in 0..2 {
             let (card, structures, expected) = (&card, &structures, &expected);
             scope.spawn(move || {
-                let mut own = engine(&[Arc::clone(card)]);
+                let mut engine_of_card = engine(&[Arc::clone(card)]);
                 for _ in 0..3 {
-                    let found = tables(&mut own, structures.iter());
+                    let found = tables(&mut engine_of_card, structures.iter());
                     assert_equal(&found, expected, &format!("engine {index}"));
                 }
             });
@@ -211,6 +220,6 @@ mod supervised {
         assert_eq!(counters.batches_failed, 0);
         assert!(counters.restarts >= 1);
         let statistics = engine.statistics();
-        assert!(statistics.devices.iter().all(|own| !own.is_lost));
+        assert!(statistics.devices.iter().all(|device| !device.is_lost));
     }
 }

@@ -125,7 +125,7 @@ fn merged_copies_move_the_bytes_that_single_ones_would() {
         let slot = one_slot(&backend, &recorder.finish().unwrap());
         let mut target = Target { slot, x, y };
         let mut model = Model {
-            x: (0..BYTES).map(|at| (at * 31 % 251) as u8).collect(),
+            x: (0..BYTES).map(|i| (i * 31 % 251) as u8).collect(),
             device: vec![0; BYTES],
             y: vec![0; BYTES],
         };

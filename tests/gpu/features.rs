@@ -58,7 +58,10 @@ impl Run<'_> {
         let mut config = EngineConfig::new(Features::capacity(self.residues));
         (config.policy, config.slots, config.wait) = (self.policy, self.slots, self.wait);
         // Made-up structures are denser than proteins, and have more hydrogen bonds.
-        let most = structures.iter().map(|it| it.residues.len() as u32).max();
+        let most = structures
+            .iter()
+            .map(|structure| structure.residues.len() as u32)
+            .max();
         let most = most.unwrap_or(0).next_power_of_two().max(16_384);
         let (largest, mut axes) = (Features::capacity(most), workload.axes().iter());
         let room = axes.position(|axis| *axis == "pair_room").unwrap();
@@ -83,19 +86,21 @@ fn features() -> FeatureConfig {
 fn columns<'a>(features: &FeatureConfig, tables: &'a [FeatureTable]) -> Vec<(String, Column<'a>)> {
     let decls = TableName::ALL
         .into_iter()
-        .flat_map(|of| features.columns(of));
+        .flat_map(|table| features.columns(table));
     let names: Vec<String> = decls.map(|column| column.name).collect();
-    let columns = tables
-        .iter()
-        .flat_map(|table| TableName::ALL.into_iter().flat_map(|of| table.columns(of)));
+    let columns = tables.iter().flat_map(|table| {
+        TableName::ALL
+            .into_iter()
+            .flat_map(|name| table.columns(name))
+    });
     names.iter().cloned().cycle().zip(columns).collect()
 }
 
-fn assert_equal(found: &[FeatureTable], expected: &[FeatureTable], of: &str) {
+fn assert_equal(found: &[FeatureTable], expected: &[FeatureTable], context: &str) {
     let [found, expected] = [found, expected].map(|tables| columns(&features(), tables));
-    assert_eq!(found.len(), expected.len(), "{of}");
+    assert_eq!(found.len(), expected.len(), "{context}");
     for ((name, found), (_, expected)) in found.into_iter().zip(expected) {
-        assert_eq!(bits(found), bits(expected), "{name}, {of}");
+        assert_eq!(bits(found), bits(expected), "{name}, {context}");
     }
 }
 

@@ -117,11 +117,11 @@ fn rebinding_to_blocks_and_back_gives_each_its_own_bytes() {
                     .unwrap()
                     .recording(),
             );
-            let own =
+            let changes =
                 Bindings::new(&recording, &*backend, &*ladder.device_slot, &policy(build)).unwrap();
             ladder
                 .executor
-                .update(&mut *ladder.device_slot, 0, own)
+                .update(&mut *ladder.device_slot, 0, changes)
                 .unwrap();
             let Ladder {
                 saxpy,
@@ -191,19 +191,19 @@ fn memset(device_slot: &dyn DeviceSlot, saxpy: &Saxpy, byte: u8) -> Op {
 }
 
 fn download(device_slot: &dyn DeviceSlot, saxpy: &Saxpy) -> Op {
-    let at = device_slot.addresses(saxpy.out.id());
+    let addresses = device_slot.addresses(saxpy.out.id());
     Op::Download {
-        device: at.device,
-        host: at.host.unwrap(),
+        device: addresses.device,
+        host: addresses.host.unwrap(),
         bytes: FLOATS,
     }
 }
 
 fn upload(device_slot: &dyn DeviceSlot, saxpy: &Saxpy) -> Op {
-    let at = device_slot.addresses(saxpy.x.id());
+    let addresses = device_slot.addresses(saxpy.x.id());
     Op::Upload {
-        device: at.device,
-        host: at.host.unwrap(),
+        device: addresses.device,
+        host: addresses.host.unwrap(),
         bytes: FLOATS,
     }
 }

@@ -152,8 +152,8 @@ fn check(backend: &Arc<dyn Backend>, kernel: &Kernel, elements: u32, cover: Cove
         device_slot.wait().unwrap();
         let place = format!("{} over {elements}, {cover:?}, {mode:?}", kernel.name());
         let counts: &[u32] = bytemuck::cast_slice(device_slot.host(counting.counts.id()));
-        let (own, guard) = counts.split_at(elements as usize);
-        assert!(own.iter().all(|&count| count == 1), "{place}");
+        let (units, guard) = counts.split_at(elements as usize);
+        assert!(units.iter().all(|&count| count == 1), "{place}");
         assert!(guard.iter().all(|&count| count == 0), "{place}");
         let ran: &[u32] = bytemuck::cast_slice(device_slot.host(counting.ran.id()));
         assert_eq!(ran[0], elements, "{place}");

@@ -23,7 +23,7 @@ fn of_c_alphas(positions: &[[i32; 3]]) -> Structure {
 fn a_distance_of_exactly_the_cutoff_is_outside() {
     // 4.8, 6.4 and 8 make a right triangle.
     let around = |p: [i32; 3]| of_c_alphas(&[[0, 0, 0], p]);
-    let at = [[8000, 0, 0], [0, -8000, 0], [4800, 6400, 0], [8001, 0, 0]].map(around);
+    let positions = [[8000, 0, 0], [0, -8000, 0], [4800, 6400, 0], [8001, 0, 0]].map(around);
     let inside = [[7999, 0, 0], [4800, 6399, 0], [0, 0, -7999]].map(around);
     let far = [[100_000_000, -100_000_000, 100_000_000]].map(around);
     let config = EngineConfig::new(Features::capacity(64));
@@ -33,7 +33,7 @@ fn a_distance_of_exactly_the_cutoff_is_outside() {
             assert_eq!(column, Column::Count(&[count, count]));
         }
     };
-    assert_near(&at, 0);
+    assert_near(&positions, 0);
     assert_near(&inside, 1);
     assert_near(&far, 0);
 }

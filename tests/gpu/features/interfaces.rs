@@ -31,8 +31,8 @@ pub(super) fn leave_other_chains_out(features: &mut FeatureConfig) {
     for &name in FeatureName::ALL {
         for (key, _) in features.settings(name) {
             if key.ends_with(".chains") {
-                let own = Setting::Choice("own", &["all", "own"]);
-                features.set(name, key, &own).unwrap();
+                let own_chain = Setting::Choice("own", &["all", "own"]);
+                features.set(name, key, &own_chain).unwrap();
             }
         }
     }
