@@ -145,8 +145,8 @@ impl Nvcc {
     fn args(&self) -> Vec<String> {
         let mut targets: BTreeMap<String, Vec<&str>> = BTreeMap::new();
         for target in &self.targets {
-            let of_architecture = targets.entry(virtual_architecture(target)).or_default();
-            of_architecture.push(target);
+            let targets_of_architecture = targets.entry(virtual_architecture(target)).or_default();
+            targets_of_architecture.push(target);
         }
         let mut args = OPTIONS.map(str::to_owned).to_vec();
         for (architecture, targets) in targets {

@@ -105,7 +105,7 @@ impl Sources {
                      NVRTC has no others"
                 )
             })?;
-            if !headers.iter().any(|known| known == header) {
+            if !headers.iter().any(|listed| listed == header) {
                 self.add_headers(header, headers)?;
                 headers.push(header.to_owned());
             }

@@ -10,8 +10,8 @@ bond_rows(const unsigned* header, const StructureSpan* structures, const Residue
           float* energies)
 {
     each_warp(header, RESIDUES, [&](unsigned residue) {
-        const unsigned of_structure = residues[residue].structure;
-        const StructureSpan& structure = structures[of_structure];
+        const unsigned structure_index = residues[residue].structure;
+        const StructureSpan& structure = structures[structure_index];
         const Cells cells = CELLS_OF_PARAMS;
         uint2* places = warp_memory<Places, WARPS>().scratch;
         const Donor donor{cells, structure.residue_grid, ca, backbone, hydrogens, residue, places};
@@ -22,6 +22,6 @@ bond_rows(const unsigned* header, const StructureSpan* structures, const Residue
             acceptors[row] = int(acceptor - structure.residue_start);
             energies[row] = float(donor.energy(acceptor)) / 1000.0f;
         };
-        list_partners(structures, of_structure, residue, rooms, ends, unsorted, each, write);
+        list_partners(structures, structure_index, residue, rooms, ends, unsorted, each, write);
     });
 }

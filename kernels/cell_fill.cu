@@ -14,10 +14,10 @@ cell_fill(const unsigned* header, const StructureSpan* structures, const ChainSp
         const Atom atom = atoms[unit];
         if (!present(atom))
             return;
-        const unsigned of_structure = chains[tag_chain(atom.tag)].structure;
-        const StructureSpan& structure = structures[of_structure];
+        const unsigned structure_index = chains[tag_chain(atom.tag)].structure;
+        const StructureSpan& structure = structures[structure_index];
         unsigned place = unit;
-        if ((flags[of_structure] >> flag_shift & FLAG_MASK) == 0) {
+        if ((flags[structure_index] >> flag_shift & FLAG_MASK) == 0) {
             const Grid& grid = axis == ATOMS ? structure.atom_grid : structure.residue_grid;
             const unsigned cell = cell_of(grid, atom.x, atom.y, atom.z);
             place = start[cell] + atomicSub(&counts[cell], 1u) - 1;

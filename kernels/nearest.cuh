@@ -68,8 +68,8 @@ private:
         if (32 + lane() >= place)
             high = 32 + lane() == place ? next : high_before;
         const bool is_low = count <= 32;
-        const Neighbour of_rank = is_low ? low : high;
-        last = of_rank.of_lane(int(count - 1) % 32);
+        const Neighbour ranks = is_low ? low : high;
+        last = ranks.of_lane(int(count - 1) % 32);
     }
 };
 

@@ -17,17 +17,17 @@ template <typename Each> __device__ inline unsigned count_partners(Each each)
 // If the rows exceed the room, none is written. A residue's rows end at ends[]; `unsorted` is scratch
 // memory.
 template <typename Each, typename Write>
-__device__ inline void list_partners(const StructureSpan* structures, unsigned of_structure,
+__device__ inline void list_partners(const StructureSpan* structures, unsigned structure_index,
                                      unsigned residue, const unsigned* rooms, const int* ends,
                                      unsigned* unsorted, Each each, Write write)
 {
-    const StructureSpan& structure = structures[of_structure];
+    const StructureSpan& structure = structures[structure_index];
     const unsigned start = structure.residue_start;
     const unsigned total = unsigned(ends[start + structure.residue_count - 1]);
-    if (total > rooms[2 * of_structure + 1])
+    if (total > rooms[2 * structure_index + 1])
         return;
     const unsigned before_residue = residue > start ? unsigned(ends[residue - 1]) : 0;
-    const unsigned first = rooms[2 * of_structure] + before_residue;
+    const unsigned first = rooms[2 * structure_index] + before_residue;
     unsigned count = 0;
     each([&](bool is_partner, unsigned other) {
         const unsigned found = __ballot_sync(~0u, is_partner);

@@ -94,7 +94,7 @@ residue_depth(const unsigned* header, const StructureSpan* structures,
                                    own_chain, warp_memory<Places, WARPS>().scratch};
         const Atom alpha = ca[row];
         double sum = 0.0;
-        float of_alpha = null_real();
+        float alpha_depth = null_real();
         for (unsigned a = 0; a < residue.atom_count; ++a) {
             const unsigned source = residue.atom_start + a;
             const Atom atom = atoms[source];
@@ -105,14 +105,14 @@ residue_depth(const unsigned* header, const StructureSpan* structures,
             const double depth = (distance - double(probe)) * 0.001;
             sum += depth;
             if (present(alpha) && alpha.x == atom.x && alpha.y == atom.y && alpha.z == atom.z)
-                of_alpha = float(depth);
+                alpha_depth = float(depth);
         }
         if (lane() == 0) {
             const double mean = sum / double(residue.atom_count);
             // Infinite where there is no surface.
             const bool is_finite = residue.atom_count > 0 && mean < 1e30;
             depths[2 * row] = is_finite ? float(mean) : null_real();
-            depths[2 * row + 1] = is_finite ? of_alpha : null_real();
+            depths[2 * row + 1] = is_finite ? alpha_depth : null_real();
         }
     });
 }

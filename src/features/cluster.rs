@@ -131,8 +131,8 @@ impl Feature for Cluster {
 
     fn check(&self) -> Result<()> {
         let is_name = |name: &&String| {
-            let known = |c: u8| c.is_ascii_uppercase() || c.is_ascii_digit();
-            (1..=8).contains(&name.len()) && name.bytes().all(known)
+            let is_allowed = |c: u8| c.is_ascii_uppercase() || c.is_ascii_digit();
+            (1..=8).contains(&name.len()) && name.bytes().all(is_allowed)
         };
         match self.select.iter().find(|name| !is_name(name)) {
             Some(name) => Err(Error::config(format!(

@@ -254,8 +254,9 @@ impl SeparationSum {
             let number = load(simd, numbers, first, lanes);
             let apart = (number - position).abs();
             let within = d2.simd_lt(radius * radius) & first_lanes(simd, lanes);
-            let of_row = number.simd_gt(0) & apart.simd_gt(0);
-            let contacts = within & of_row & in_same_chain(simd, cells.tag, first, lanes, atom.tag);
+            let in_other_residue = number.simd_gt(0) & apart.simd_gt(0);
+            let contacts =
+                within & in_other_residue & in_same_chain(simd, cells.tag, first, lanes, atom.tag);
             sums += contacts.select(apart, zero);
             self.count += u64::from(contacts.to_bitmask().count_ones());
             if step % VECTORS_MAX == VECTORS_MAX - 1 {

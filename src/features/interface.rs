@@ -184,8 +184,8 @@ impl Twin for chain_range::Views<'_> {
             .map(|structure| structure.atom_grid.cells());
         let ranges = parts(ranges, cells);
         let work = structures.par_iter().zip(ranges);
-        let of_several = work.filter(|(structure, _)| structure.chain_count > 1);
-        of_several.for_each(|(structure, ranges)| {
+        let with_several_chains = work.filter(|(structure, _)| structure.chain_count > 1);
+        with_several_chains.for_each(|(structure, ranges)| {
             let grid = &structure.atom_grid;
             let atoms_of_structure = &atoms[structure.atoms()];
             for atom in atoms_of_structure.iter().filter(|atom| atom.is_present()) {

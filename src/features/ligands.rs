@@ -143,7 +143,7 @@ impl Feature for Ligands {
             "Residues with a heavy atom within {} A of one of the ligand's.",
             self.cutoff.angstrom()
         );
-        let of_ligands = [
+        let ligand_columns = [
             area("sasa_alone", "Solvent-accessible area of the ligand alone."),
             area(
                 "sasa_buried",
@@ -151,12 +151,12 @@ impl Feature for Ligands {
             ),
             ColumnDecl::residue("contact_residues", ColumnKind::Count, "", near),
         ];
-        let of_ligands = of_ligands.map(|column| column.in_table(TableName::Ligands));
+        let ligand_columns = ligand_columns.map(|column| column.in_table(TableName::Ligands));
         let columns = columns.map(|column| match &*column.name {
             "metal_dmin" => column.idle_when("no metal was read near a residue"),
             _ => idle(column),
         });
-        columns.into_iter().chain(of_ligands).collect()
+        columns.into_iter().chain(ligand_columns).collect()
     }
 
     fn record(&self, r: &mut FeatureRecorder<'_>) {

@@ -106,10 +106,10 @@ impl Twin for chain_radius_of_gyration::Views<'_> {
         let blocks = chains.par_iter().zip(loose).zip(radii).enumerate();
         blocks.for_each(|(index, ((chain, &[first, count]), radius))| {
             let rows = chain.members(members).iter();
-            let of_rows = rows.flat_map(|&row| &atoms[residues[row as usize].atoms()]);
+            let residue_atoms = rows.flat_map(|&row| &atoms[residues[row as usize].atoms()]);
             let loose = atoms[first as usize..][..count as usize].iter();
             let is_own = |atom: &&Atom| atom.is_present() && atom.tag.chain() as usize == index;
-            *radius = radius_of(of_rows.chain(loose.filter(is_own)));
+            *radius = radius_of(residue_atoms.chain(loose.filter(is_own)));
         });
     }
 }

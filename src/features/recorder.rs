@@ -523,12 +523,11 @@ impl<'a> FeatureRecorder<'a> {
 
     /// [`Self::channel`] for a kernel of the user's own: several may read the same one.
     pub(super) fn own_channel(&mut self, name: &str) -> Buffer<f32> {
-        let known = self.buffers.inputs.channels.iter();
-        let mut known = known.filter(|(known, _)| known == name);
-        known
-            .next()
-            .map(|(_, buffer)| *buffer)
-            .unwrap_or_else(|| self.channel(name))
+        let mut channels = self.buffers.inputs.channels.iter();
+        match channels.find(|(channel, _)| channel == name) {
+            Some((_, buffer)) => *buffer,
+            None => self.channel(name),
+        }
     }
 
     /// An annotation of the residues, `[residues]`; NaN for a missing value.

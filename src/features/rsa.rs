@@ -113,7 +113,7 @@ impl Twin for rsa::Views<'_> {
                 _ => f32::NAN,
             }
         };
-        let of_chain = |chain: &ChainSpan| -> Vec<[f32; 2]> {
+        let areas_of_chain = |chain: &ChainSpan| -> Vec<[f32; 2]> {
             let values: Vec<f32> = chain.members(members).iter().map(relative).collect();
             let means = (0..values.len()).map(|i| mean_around(&values, i));
             values
@@ -124,7 +124,7 @@ impl Twin for rsa::Views<'_> {
                 .collect()
         };
         let chains = &chains[..header[CHAINS] as usize];
-        let values: Vec<_> = chains.par_iter().map(of_chain).collect();
+        let values: Vec<_> = chains.par_iter().map(areas_of_chain).collect();
         // The residues of chains may interleave, so one thread stores the results of all chains.
         for (chain, values) in chains.iter().zip(values) {
             for (&member, value) in chain.members(members).iter().zip(values) {

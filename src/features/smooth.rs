@@ -127,8 +127,8 @@ impl Feature for Smooth {
 
     fn check(&self) -> Result<()> {
         let is_name = |name: &&String| {
-            let known = |c: u8| c.is_ascii_alphanumeric() || c == b'_';
-            !name.is_empty() && name.bytes().all(known)
+            let is_allowed = |c: u8| c.is_ascii_alphanumeric() || c == b'_';
+            !name.is_empty() && name.bytes().all(is_allowed)
         };
         match self.channels.iter().find(|name| !is_name(name)) {
             Some(name) => {

@@ -298,11 +298,11 @@ fn assert_contact_orders(config: FeatureConfig, in_sequence: bool) {
 
         let relative = |is_own: &dyn Fn(u32) -> bool| {
             let rows = s.residues.iter().zip(&sums);
-            let of_chain: Vec<_> = rows.filter(|(r, _)| is_own(r.chain)).collect();
-            let sum = |(sum, count): (usize, usize), (_, of_chain): &(_, &(usize, usize))| {
-                (sum + of_chain.0, count + of_chain.1)
+            let rows_of_chain: Vec<_> = rows.filter(|(r, _)| is_own(r.chain)).collect();
+            let sum = |(sum, count): (usize, usize), (_, next): &(_, &(usize, usize))| {
+                (sum + next.0, count + next.1)
             };
-            mean(of_chain.iter().fold((0, 0), sum)) / of_chain.len() as f64
+            mean(rows_of_chain.iter().fold((0, 0), sum)) / rows_of_chain.len() as f64
         };
         let chains = 0..s.chains.len() as u32;
         let expected: Vec<f64> = chains.map(|chain| relative(&|c| c == chain)).collect();
@@ -322,12 +322,12 @@ fn a_far_away_chain_changes_only_what_sums_over_the_model() {
     // Another chain, of its own shape, 10,000 A away; its atoms come last among
     // those of residues.
     let far = structure(90, 22);
-    let of_rows = *alone.atom_start.last().unwrap() as usize;
+    let residue_atom_count = *alone.atom_start.last().unwrap() as usize;
     let loose = (
-        with_far.xyz.split_off(of_rows),
-        with_far.element.split_off(of_rows),
-        with_far.b_factor.split_off(of_rows),
-        with_far.class.split_off(of_rows),
+        with_far.xyz.split_off(residue_atom_count),
+        with_far.element.split_off(residue_atom_count),
+        with_far.b_factor.split_off(residue_atom_count),
+        with_far.class.split_off(residue_atom_count),
     );
     let moved = |p: &[i32; 3]| [p[0] + 10_000_000, p[1], p[2]];
     let far_atoms = *far.atom_start.last().unwrap() as usize;
@@ -344,7 +344,7 @@ fn a_far_away_chain_changes_only_what_sums_over_the_model() {
         if atom == MISSING {
             atom
         } else {
-            atom + of_rows as u32
+            atom + residue_atom_count as u32
         }
     };
     for residue in &far.residues {

@@ -49,11 +49,11 @@ fn rows(table: &FeatureTable) -> Vec<Row> {
         Column::Real(values) => values.to_vec(),
         Column::Count(_) => panic!("column {index} is a count"),
     };
-    let of_counts = [0, 1, 5, 6, 7, 8].map(counts);
-    let of_areas = [2, 3, 4].map(reals);
+    let count_columns = [0, 1, 5, 6, 7, 8].map(counts);
+    let area_columns = [2, 3, 4].map(reals);
     let row = |index: usize| Row {
-        counts: of_counts.each_ref().map(|column| column[index]),
-        areas: of_areas.each_ref().map(|column| column[index]),
+        counts: count_columns.each_ref().map(|column| column[index]),
+        areas: area_columns.each_ref().map(|column| column[index]),
     };
     (0..table.rows(name)).map(row).collect()
 }
@@ -372,11 +372,11 @@ fn a_structure_that_outgrows_its_room_runs_again_by_itself() {
         let mut s = structure(count, seed);
         s.chains = vec![Chain::default(); count];
         s.loose.clear();
-        let of_rows = *s.atom_start.last().unwrap() as usize;
-        s.xyz.truncate(of_rows);
-        s.element.truncate(of_rows);
-        s.class.truncate(of_rows);
-        s.b_factor.truncate(of_rows);
+        let residue_atom_count = *s.atom_start.last().unwrap() as usize;
+        s.xyz.truncate(residue_atom_count);
+        s.element.truncate(residue_atom_count);
+        s.class.truncate(residue_atom_count);
+        s.b_factor.truncate(residue_atom_count);
         for (index, residue) in s.residues.iter_mut().enumerate() {
             residue.chain = index as u32;
         }

@@ -106,7 +106,7 @@ fn the_bound_area_is_that_with_the_atoms_in_the_model() {
     let structures = structures();
     let config = keeping(&[FeatureName::Ligands]);
     let tables = compute(config.clone(), &structures);
-    let of_polymer = structures.iter().map(|s| {
+    let polymers = structures.iter().map(|s| {
         let mut s = s.clone();
         let ligands = std::mem::take(&mut s.ligands);
         let atoms = ligands.iter().flat_map(|ligand| ligand.atoms.iter());
@@ -124,12 +124,12 @@ fn the_bound_area_is_that_with_the_atoms_in_the_model() {
         }];
         s
     });
-    let of_polymer: Vec<Structure> = of_polymer.collect();
+    let polymers: Vec<Structure> = polymers.collect();
     let areas = FeatureConfig {
         features: vec![FeatureName::Sasa],
         ..FeatureConfig::default()
     };
-    let expected = compute(areas.clone(), &of_polymer);
+    let expected = compute(areas.clone(), &polymers);
     let without = compute(areas.clone(), &structures);
     let mut buried = 0;
     for index in 0..structures.len() {
@@ -217,7 +217,7 @@ fn the_table_of_ligands_has_areas_and_contacts_by_their_definitions() {
         assert_eq!(table.rows(TableName::Ligands), s.ligands.len());
         let values = |column: usize| bits(table.column(TableName::Ligands, column));
         let [alone, buried, near] = [0, 1, 2].map(values);
-        let of_polymer: Vec<LigandAtom> = (0..s.xyz.len())
+        let polymer_atoms: Vec<LigandAtom> = (0..s.xyz.len())
             .map(|atom| LigandAtom {
                 xyz: s.xyz[atom],
                 element: s.element[atom],
@@ -235,7 +235,7 @@ fn the_table_of_ligands_has_areas_and_contacts_by_their_definitions() {
                 let ligands = s.ligands.iter().enumerate();
                 let others = ligands.filter(|(other, _)| *other != index);
                 let others = others.flat_map(|(_, other)| other.atoms.iter());
-                let others: Vec<LigandAtom> = of_polymer.iter().chain(others).copied().collect();
+                let others: Vec<LigandAtom> = polymer_atoms.iter().chain(others).copied().collect();
                 let in_model = area_among(atoms_of_ligand, &others);
                 assert!((alone - buried - in_model).abs() < 1e-3, "ligand {index}");
             }
@@ -266,20 +266,23 @@ fn ligands_change_no_other_column() {
     bare.iter_mut().for_each(|s| s.ligands.clear());
     let all = |tables: Vec<FeatureTable>| -> Vec<Vec<u32>> {
         let tables = tables.into_iter();
-        let of_table = |table: FeatureTable| -> Vec<Vec<u32>> {
+        let bits_of_table = |table: FeatureTable| -> Vec<Vec<u32>> {
             let columns = TableName::ALL
                 .into_iter()
                 .flat_map(|name| table.columns(name));
             columns.map(bits).collect()
         };
-        tables.flat_map(of_table).collect()
+        tables.flat_map(bits_of_table).collect()
     };
     let dropped = FeatureConfig::default();
     let expected = all(compute(dropped.clone(), &bare));
     assert_eq!(all(compute(dropped.clone(), &structures)), expected);
-    let of_residues = |config: &FeatureConfig| config.columns(TableName::Residues).len();
+    let residue_column_count = |config: &FeatureConfig| config.columns(TableName::Residues).len();
     let kept = keeping(FeatureName::ALL);
-    assert_eq!(of_residues(&kept), of_residues(&dropped) + 7);
+    assert_eq!(
+        residue_column_count(&kept),
+        residue_column_count(&dropped) + 7
+    );
     for fusion in [Fusion::Off, Fusion::On] {
         let kept = FeatureConfig {
             fusion,

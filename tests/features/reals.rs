@@ -81,8 +81,8 @@ fn every_real_column_of_the_samples_is_within_the_bound() {
         let narrow = computed(reals, Fusion::Off, &samples);
         let mut rounded = vec![0; names.len()];
         for (narrow, wide) in narrow.iter().zip(&wide) {
-            let of_residues = [narrow, wide].map(|table| table.columns(TableName::Residues));
-            let [narrow_columns, wide_columns] = of_residues;
+            let residue_columns = [narrow, wide].map(|table| table.columns(TableName::Residues));
+            let [narrow_columns, wide_columns] = residue_columns;
             assert_eq!(narrow_columns.len(), names.len());
             let columns = narrow_columns.zip(wide_columns).zip(&names);
             for (index, ((narrow, wide), decl)) in columns.enumerate() {
@@ -158,7 +158,7 @@ fn downloads_of_reals_of_residues_halve_and_no_others() {
 
 #[test]
 fn columns_say_what_they_hold() {
-    for (reals, of_residues) in [
+    for (reals, residue_kind) in [
         (Reals::F32, ColumnKind::Real),
         (Reals::F16, ColumnKind::Half),
         (Reals::Bf16, ColumnKind::Real),
@@ -169,7 +169,7 @@ fn columns_say_what_they_hold() {
             let column = columns.iter().find(|column| column.name == name);
             column.unwrap().kind
         };
-        assert_eq!(kind(TableName::Residues, "sasa"), of_residues);
+        assert_eq!(kind(TableName::Residues, "sasa"), residue_kind);
         assert_eq!(kind(TableName::Residues, "cn_ca_8"), ColumnKind::Count);
         assert_eq!(kind(TableName::Chains, "sasa_total"), ColumnKind::Real);
         assert_eq!(kind(TableName::Structures, "rg"), ColumnKind::Real);

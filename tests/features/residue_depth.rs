@@ -43,7 +43,7 @@ fn depths_of(s: &Structure, config: FeatureConfig) -> Vec<[f32; 2]> {
 }
 
 /// A structure with so many atoms for each residue, of which the first is the C-alpha.
-fn of_atoms(positions: &[[f64; 3]], atoms_a_residue: usize) -> Structure {
+fn structure_of_atoms(positions: &[[f64; 3]], atoms_a_residue: usize) -> Structure {
     let residue = structure(1, 7).residues[0];
     let mut s = Structure {
         atom_start: vec![0],
@@ -204,12 +204,12 @@ fn numbers(count: usize, joined: impl Fn(usize, usize) -> bool) -> Vec<usize> {
 }
 
 /// Means over residues, and the C-alphas, of values of atoms.
-fn rows(s: &Structure, of_atoms: &[f64]) -> Vec<[f64; 2]> {
+fn rows(s: &Structure, atom_depths: &[f64]) -> Vec<[f64; 2]> {
     let spans = s.residues.iter().zip(s.atom_start.windows(2));
     let row = |(residue, span): (&tapeloop::structure::Residue, &[u32])| {
-        let depths = &of_atoms[span[0] as usize..span[1] as usize];
+        let depths = &atom_depths[span[0] as usize..span[1] as usize];
         let mean = depths.iter().sum::<f64>() / depths.len() as f64;
-        let alpha = of_atoms.get(residue.ca as usize);
+        let alpha = atom_depths.get(residue.ca as usize);
         [mean, alpha.copied().unwrap_or(f64::NAN)]
     };
     spans.map(row).collect()
@@ -234,8 +234,9 @@ fn assert_near(name: &str, found: &[[f32; 2]], expected: &[[f64; 2]], exceptions
 #[test]
 fn an_exposed_atom_is_as_deep_as_its_radius() {
     for chains in [DepthChains::All, DepthChains::Own] {
-        let depth =
-            |positions: &[[f64; 3]]| depths_of(&of_atoms(positions, 1), config(chains, 256, 1.4));
+        let depth = |positions: &[[f64; 3]]| {
+            depths_of(&structure_of_atoms(positions, 1), config(chains, 256, 1.4))
+        };
         assert_eq!(depth(&[[0.0; 3]]), [[RADIUS; 2]]);
         // Spheres that overlap, and two bodies.
         for apart in [2.0, 100.0] {
@@ -244,7 +245,7 @@ fn an_exposed_atom_is_as_deep_as_its_radius() {
     }
     // All points of both touch the outside, whatever their number.
     for points in [1, 7, 1024] {
-        let pair = of_atoms(&[[0.0; 3], [1.5, 0.0, 0.0]], 2);
+        let pair = structure_of_atoms(&[[0.0; 3], [1.5, 0.0, 0.0]], 2);
         let [mean, alpha] = depths_of(&pair, config(DepthChains::All, points, 1.4))[0];
         assert!(
             mean >= RADIUS && alpha >= RADIUS,
@@ -259,7 +260,7 @@ fn an_exposed_atom_is_as_deep_as_its_radius() {
 fn a_buried_atom_is_as_deep_as_the_nearest_point_says() {
     let mut positions = vec![[0.0; 3]];
     positions.extend(shell(2.5, 60));
-    let s = of_atoms(&positions, 1);
+    let s = structure_of_atoms(&positions, 1);
     let found = depths_of(&s, config(DepthChains::All, 256, 1.4));
     let definition = Definition::new(&s, 256, 1.4);
     assert!(definition.points.iter().all(|(_, atom)| *atom != 0));
@@ -273,7 +274,7 @@ fn a_buried_atom_is_as_deep_as_the_nearest_point_says() {
 fn a_closed_cavity_does_not_count() {
     let mut positions = shell(9.0, 250);
     positions.extend(shell(12.5, 450));
-    let s = of_atoms(&positions, 1);
+    let s = structure_of_atoms(&positions, 1);
     let definition = Definition::new(&s, 100, 1.4);
     let is_outside = |index: usize| {
         let point = definition.points[index].0;
@@ -289,7 +290,10 @@ fn a_closed_cavity_does_not_count() {
 
     // An atom in the cavity that touches no wall is a body, and has an outer surface of its own.
     positions.push([0.0; 3]);
-    let with_body = depths_of(&of_atoms(&positions, 1), config(DepthChains::All, 100, 1.4));
+    let with_body = depths_of(
+        &structure_of_atoms(&positions, 1),
+        config(DepthChains::All, 100, 1.4),
+    );
     assert_eq!(with_body.last(), Some(&[RADIUS; 2]));
     assert_eq!(with_body[250..], [&found[250..], &[[RADIUS; 2]]].concat());
 
@@ -299,7 +303,10 @@ fn a_closed_cavity_does_not_count() {
         .copied()
         .filter(|p| p[0].hypot(p[1]) > 6.0 || p[2] < 0.0)
         .collect();
-    let through = depths_of(&of_atoms(&open, 1), config(DepthChains::All, 100, 1.4));
+    let through = depths_of(
+        &structure_of_atoms(&open, 1),
+        config(DepthChains::All, 100, 1.4),
+    );
     assert!(through.iter().all(|[depth, _]| *depth < 3.0), "{through:?}");
 }
 
@@ -309,7 +316,7 @@ fn atoms_may_be_deeper_than_searches_in_cells_reach() {
     let steps = || (-9..=9).map(|n| f64::from(n) * 6.0);
     let lattice = steps().flat_map(|x| steps().flat_map(move |y| steps().map(move |z| [x, y, z])));
     let ball: Vec<[f64; 3]> = lattice.filter(|p| dot(*p, *p).sqrt() < 55.0).collect();
-    let s = of_atoms(&ball, 1);
+    let s = structure_of_atoms(&ball, 1);
     let definition = Definition::new(&s, 40, 4.0);
     let expected = rows(&s, &definition.depths(|_| true));
     let found = depths_of(&s, config(DepthChains::All, 40, 4.0));
@@ -354,13 +361,13 @@ fn the_own_chain_has_the_depths_of_the_chain_alone() {
     ] {
         let [found, in_model] = [&own_chain, &all].map(|config| depths_of(&s, config.clone()));
         for chain in 0..s.chains.len() as u32 {
-            let (part, of_part) = alone(&s, &[chain]);
-            if of_part.is_empty() {
+            let (part, part_rows) = alone(&s, &[chain]);
+            if part_rows.is_empty() {
                 continue;
             }
             let expected = depths_of(&part, all.clone());
             let bits = |row: [f32; 2]| row.map(f32::to_bits);
-            for (row, expected) in of_part.into_iter().zip(expected) {
+            for (row, expected) in part_rows.into_iter().zip(expected) {
                 assert_eq!(bits(found[row]), bits(expected), "row {row}");
                 differ += usize::from(bits(found[row]) != bits(in_model[row]));
             }
@@ -373,7 +380,7 @@ fn the_own_chain_has_the_depths_of_the_chain_alone() {
 #[test]
 fn structures_with_many_points_get_more_room() {
     let positions: Vec<[f64; 3]> = (0..96).map(|n| [20.0 * f64::from(n), 0.0, 0.0]).collect();
-    let loose = of_atoms(&positions, 12);
+    let loose = structure_of_atoms(&positions, 12);
     let usual = structure(60, 5);
     let structures = [usual.clone(), loose, usual.clone()];
     let config = config(DepthChains::All, 256, 1.4);

@@ -106,8 +106,8 @@ fn assert_matches(s: &Structure, table: &FeatureTable, sasa: &Sasa) {
                 class.is_polar()
             }];
         for (column, kind) in table.columns(TableName::Residues).zip(kinds) {
-            let of_kind = areas.iter().filter(|(class, _)| kind(*class));
-            let expected: f64 = of_kind.map(|(_, area)| area).sum();
+            let areas_of_kind = areas.iter().filter(|(class, _)| kind(*class));
+            let expected: f64 = areas_of_kind.map(|(_, area)| area).sum();
             let found = f64::from(real(column)[residue]);
             let off = (found - expected).abs();
             assert!(
@@ -320,8 +320,8 @@ fn relative_areas_and_their_means_match_the_definition() {
             f64::from(sasa[index]) / if standard { max } else { f64::NAN }
         };
         for chain in 0..3 {
-            let of_chain = |index: &usize| s.residues[*index].chain == chain;
-            let members: Vec<usize> = (0..s.residues.len()).filter(of_chain).collect();
+            let is_in_chain = |index: &usize| s.residues[*index].chain == chain;
+            let members: Vec<usize> = (0..s.residues.len()).filter(is_in_chain).collect();
             let values: Vec<f64> = members.iter().map(|&index| relative(index)).collect();
             let windows = padded(&values);
             for (&index, window) in members.iter().zip(windows.windows(25)) {

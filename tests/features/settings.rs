@@ -128,14 +128,14 @@ fn assert_column_close(name: &str, found: Column<'_>, expected: &[f64]) {
 }
 
 /// A column of the residues, with all features.
-fn of_residues<'a>(table: &'a FeatureTable, name: &str) -> Column<'a> {
+fn residue_column<'a>(table: &'a FeatureTable, name: &str) -> Column<'a> {
     let columns = FeatureConfig::default().columns(TableName::Residues);
     let position = columns.iter().position(|column| column.name == name);
     table.column(TableName::Residues, position.unwrap())
 }
 
 /// A column of the structures, with all features.
-fn of_structure<'a>(table: &'a FeatureTable, name: &str) -> Column<'a> {
+fn structure_column<'a>(table: &'a FeatureTable, name: &str) -> Column<'a> {
     let columns = FeatureConfig::default().columns(TableName::Structures);
     let position = columns.iter().position(|column| column.name == name);
     table.column(TableName::Structures, position.unwrap())
@@ -146,22 +146,22 @@ fn assert_matches(s: &Structure, table: &FeatureTable) {
     let cb = c_betas(s);
     for angstrom in [8, 10, 12] {
         let expected = contact_numbers(&ca, 1000 * angstrom);
-        let found = of_residues(table, &format!("cn_ca_{angstrom}"));
+        let found = residue_column(table, &format!("cn_ca_{angstrom}"));
         assert_eq!(found, Column::Count(&expected));
     }
     for angstrom in [8, 10] {
         let expected = contact_numbers(&cb, 1000 * angstrom);
-        let found = of_residues(table, &format!("cn_cb_{angstrom}"));
+        let found = residue_column(table, &format!("cn_cb_{angstrom}"));
         assert_eq!(found, Column::Count(&expected));
     }
-    assert_column_close("wcn", of_residues(table, "wcn"), &wcn(s).0);
+    assert_column_close("wcn", residue_column(table, "wcn"), &wcn(s).0);
     let (up, down): (Vec<i32>, Vec<i32>) = half_spheres(s, 12_000).into_iter().unzip();
-    assert_eq!(of_residues(table, "hse_a_up"), Column::Count(&up));
-    assert_eq!(of_residues(table, "hse_a_down"), Column::Count(&down));
-    assert_column_close("b_z", of_residues(table, "b_z"), &b_z(s));
-    assert_column_close("rg", of_structure(table, "rg"), &[rg(&s.xyz)]);
+    assert_eq!(residue_column(table, "hse_a_up"), Column::Count(&up));
+    assert_eq!(residue_column(table, "hse_a_down"), Column::Count(&down));
+    assert_column_close("b_z", residue_column(table, "b_z"), &b_z(s));
+    assert_column_close("rg", structure_column(table, "rg"), &[rg(&s.xyz)]);
     let ca: Vec<_> = ca.into_iter().flatten().collect();
-    assert_column_close("rg_ca", of_structure(table, "rg_ca"), &[rg(&ca)]);
+    assert_column_close("rg_ca", structure_column(table, "rg_ca"), &[rg(&ca)]);
 }
 
 fn pool(threads: usize) -> Arc<ThreadPool> {

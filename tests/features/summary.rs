@@ -106,11 +106,11 @@ fn assert_b_factors_match(s: &Structure, table: &FeatureTable) {
         let values: Vec<f64> = rows.iter().filter_map(|&row| ca[row]).collect();
         mean(&values).filter(|_| is_model)
     };
-    let of_chains: Vec<_> = chains.iter().map(confidence).collect();
+    let chain_means: Vec<_> = chains.iter().map(confidence).collect();
     let name = "plddt_mean";
-    assert_close(name, &reals(TableName::Chains, name, table), &of_chains);
-    let of_structure = reals(TableName::Structures, name, table);
-    assert_close(name, &of_structure, &[confidence(&all)]);
+    assert_close(name, &reals(TableName::Chains, name, table), &chain_means);
+    let structure_mean = reals(TableName::Structures, name, table);
+    assert_close(name, &structure_mean, &[confidence(&all)]);
 }
 
 fn assert_fractions_match(s: &Structure, table: &FeatureTable) {
@@ -142,15 +142,15 @@ fn assert_areas_match(s: &Structure, table: &FeatureTable) {
     let expected: Vec<Option<f64>> = chains.iter().map(sum).collect();
     let name = "sasa_total";
     assert_close(name, &reals(TableName::Chains, name, table), &expected);
-    let of_structure = reals(TableName::Structures, name, table);
-    assert_close(name, &of_structure, &[sum(&all)]);
+    let structure_sum = reals(TableName::Structures, name, table);
+    assert_close(name, &structure_sum, &[sum(&all)]);
 }
 
 fn assert_radii_match(s: &Structure, table: &FeatureTable) {
     let end = s.atom_start[s.residues.len()] as usize;
-    let of_rows = s.residues.iter().zip(s.atom_start.windows(2));
+    let row_atoms = s.residues.iter().zip(s.atom_start.windows(2));
     let mut atoms = vec![Vec::new(); s.chains.len()];
-    for (residue, span) in of_rows {
+    for (residue, span) in row_atoms {
         atoms[residue.chain as usize].extend(span[0] as usize..span[1] as usize);
     }
     let mut next = end;

@@ -252,8 +252,8 @@ impl Twin for contact_rows::Views<'_> {
         let columns = parts(self.partners, ranges())
             .zip(parts(self.distances, ranges()))
             .zip(parts(self.min_distances, ranges()));
-        let of_residues = rows.par_iter().zip(columns).with_min_len(64);
-        of_residues.for_each_init(
+        let residues_with_rows = rows.par_iter().zip(columns).with_min_len(64);
+        residues_with_rows.for_each_init(
             Vec::new,
             |found, (&(residue, _), ((partners, distances), least))| {
                 list_later(&search, residue, self.cutoff, found);
@@ -284,19 +284,22 @@ impl Twin for near_residue_rows::Views<'_> {
         let rows = listed_rows(search.structures, self.rooms, self.ends);
         let ranges = || rows.iter().map(|(_, range)| range.clone());
         let columns = parts(self.partners, ranges()).zip(parts(self.min_distances, ranges()));
-        let of_residues = rows.par_iter().zip(columns).with_min_len(64);
-        of_residues.for_each_init(Vec::new, |found, (&(residue, _), (partners, distances))| {
-            if partners.is_empty() {
-                return;
-            }
-            list_later(&search, residue, self.cutoff, found);
-            let start = search.structure(residue).residue_start;
-            let columns = partners.iter_mut().zip(distances);
-            for (&other, (partner, distance)) in found.iter().zip(columns) {
-                *partner = (other - start) as i32;
-                *distance = angstrom(search.squared_distance(residue, other as usize));
-            }
-        });
+        let residues_with_rows = rows.par_iter().zip(columns).with_min_len(64);
+        residues_with_rows.for_each_init(
+            Vec::new,
+            |found, (&(residue, _), (partners, distances))| {
+                if partners.is_empty() {
+                    return;
+                }
+                list_later(&search, residue, self.cutoff, found);
+                let start = search.structure(residue).residue_start;
+                let columns = partners.iter_mut().zip(distances);
+                for (&other, (partner, distance)) in found.iter().zip(columns) {
+                    *partner = (other - start) as i32;
+                    *distance = angstrom(search.squared_distance(residue, other as usize));
+                }
+            },
+        );
     }
 }
 

@@ -146,8 +146,8 @@ impl Twin for bond_rows::Views<'_> {
         let rows = listed_rows(inputs.structures, self.rooms, self.ends);
         let ranges = || rows.iter().map(|(_, range)| range.clone());
         let columns = parts(self.acceptors, ranges()).zip(parts(self.energies, ranges()));
-        let of_residues = rows.par_iter().zip(columns).with_min_len(64);
-        of_residues.for_each_init(
+        let residues_with_rows = rows.par_iter().zip(columns).with_min_len(64);
+        residues_with_rows.for_each_init(
             Acceptors::default,
             |found, (&(residue, _), (acceptors, energies))| {
                 let start = inputs.structure(residue).residue_start as usize;

@@ -105,8 +105,8 @@ impl Twin for interface_rows::Views<'_> {
             // The chain's residues in contact with the partner, the contacts, and the sum of test
             // points that the partner buries.
             let side = |chain: usize, partner: usize| {
-                let of_pair = |place: &usize| self.partners[*place] as usize == partner;
-                let places = all.places(chain).filter(of_pair);
+                let is_partner = |place: &usize| self.partners[*place] as usize == partner;
+                let places = all.places(chain).filter(is_partner);
                 places.fold((0, 0, 0), |(residues, contacts, buried), place| {
                     let count = self.contacts[place];
                     let residues = residues + i32::from(count > 0);
@@ -152,17 +152,14 @@ impl Twin for interface_bonds::Views<'_> {
             own_chain: false,
         };
         // The rows of each structure that has rows.
-        let of_structure = |(index, structure): (usize, &StructureSpan)| {
+        let rows_of = |(index, structure): (usize, &StructureSpan)| {
             let all = structure.chains();
             let rows = |chain| rows.range_of(index, &all, chain);
             let rows = rows(all.clone().next()?).start..rows(all.clone().last()?).end;
             (!rows.is_empty()).then_some((index, rows))
         };
-        let found: Vec<(usize, Range<usize>)> = structures
-            .iter()
-            .enumerate()
-            .filter_map(of_structure)
-            .collect();
+        let found: Vec<(usize, Range<usize>)> =
+            structures.iter().enumerate().filter_map(rows_of).collect();
         let bonds = parts(self.bonds, found.iter().map(|(_, rows)| rows.clone()));
         found
             .par_iter()

@@ -166,8 +166,8 @@ impl Twin for interface_partners::Views<'_> {
                 partners.copy_from_slice(found);
                 search.contacts(*residue, self.residue_of, near);
                 for (partner, contacts) in partners.iter().zip(contacts) {
-                    let of_partner = near.iter().filter(|[chain, _]| chain == partner);
-                    *contacts = of_partner.count() as u32;
+                    let contacts_of_partner = near.iter().filter(|[chain, _]| chain == partner);
+                    *contacts = contacts_of_partner.count() as u32;
                 }
             },
         );

@@ -152,8 +152,8 @@ impl OwnKernel {
 
     /// The column of a parameter.
     fn column(&self, name: &str) -> OwnColumn {
-        let known = self.settings.columns.get(name).cloned();
-        known.unwrap_or_else(|| OwnColumn {
+        let column = self.settings.columns.get(name).cloned();
+        column.unwrap_or_else(|| OwnColumn {
             table: self.settings.threads.table(),
             unit: String::new(),
             about: String::new(),

@@ -141,8 +141,8 @@ fn read_param(parameter: &Parameter, values: &BTreeMap<String, f64>) -> Result<O
             }
             let input = INPUTS.iter().position(|input| input.name == name);
             let Some(input) = input else {
-                let known = OwnKernel::INPUTS.join(", ");
-                let fix = format!("the inputs are {known}, and {CHANNEL}NAME for annotations");
+                let inputs = OwnKernel::INPUTS.join(", ");
+                let fix = format!("the inputs are {inputs}, and {CHANNEL}NAME for annotations");
                 return Err(Error::config("there is no such input").fix(fix));
             };
             let matches = match (element, INPUTS[input].dtype) {

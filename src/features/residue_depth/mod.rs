@@ -243,8 +243,8 @@ const ATOMS_PER_UNIT: u32 = 8;
 /// The extent of a structure with room for its exposed points: a unit for each residue, and more.
 pub(super) fn with_point_room(extent: Extent, structure: &CheckedStructure) -> Extent {
     // The loose atoms follow the residues', and the extent has checked that all fit 32 bits.
-    let of_residues = structure.atom_start.last().copied().unwrap_or(0);
-    let loose = structure.xyz.len() as u32 - of_residues;
+    let residue_atom_count = structure.atom_start.last().copied().unwrap_or(0);
+    let loose = structure.xyz.len() as u32 - residue_atom_count;
     let more = extent[RESIDUES].min(SMALL).div_ceil(2) + loose.div_ceil(ATOMS_PER_UNIT);
     extent.with(PAIR_ROOM, extent[RESIDUES] + more)
 }

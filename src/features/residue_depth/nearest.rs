@@ -26,7 +26,7 @@ impl Twin for residue_depth::Views<'_> {
                         own_chain: self.own_chain != 0,
                     };
                     let alpha = &self.ca[row];
-                    let (mut sum, mut of_alpha) = (0.0, f32::NAN);
+                    let (mut sum, mut alpha_depth) = (0.0, f32::NAN);
                     for source in residue.atoms() {
                         let atom = &self.atoms[source];
                         // The nearest points of an atom that has any are its own, at its radius.
@@ -37,13 +37,13 @@ impl Twin for residue_depth::Views<'_> {
                         let depth = (distance - f64::from(self.probe)) * 0.001;
                         sum += depth;
                         if alpha.is_present() && alpha.position == atom.position {
-                            of_alpha = depth as f32;
+                            alpha_depth = depth as f32;
                         }
                     }
                     let mean = sum / f64::from(residue.atom_count);
                     // Infinite where there is no surface.
                     let is_finite = residue.atom_count > 0 && mean < 1e30;
-                    *depths = if is_finite { [mean as f32, of_alpha] } else { [f32::NAN; 2] };
+                    *depths = if is_finite { [mean as f32, alpha_depth] } else { [f32::NAN; 2] };
                 }
             });
         });

@@ -101,7 +101,7 @@ impl Feature for Sasa {
     }
 
     fn columns(&self) -> Vec<ColumnDecl> {
-        let of_all = if self.own_chain {
+        let about_sasa = if self.own_chain {
             "Solvent-accessible area of the residue in its chain alone."
         } else {
             "Solvent-accessible area of the residue in the model."
@@ -122,7 +122,7 @@ impl Feature for Sasa {
                 })
         };
         vec![
-            column("sasa", of_all),
+            column("sasa", about_sasa),
             column(
                 "sasa_side",
                 "Of it, that of all atoms but N, CA, C, O and OXT.",

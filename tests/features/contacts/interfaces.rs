@@ -4,15 +4,16 @@ use super::*;
 
 /// The nearest atom of another chain: squared distance and chain.
 fn nearest_chains(s: &Structure) -> Vec<Option<(i64, u32)>> {
-    let of_rows = atoms_of_rows(s);
-    let chains_of_rows = of_rows.iter().map(|(row, _)| s.residues[*row].chain);
-    let of_span = |span: &LooseSpan| std::iter::repeat_n(span.chain, span.atom_count as usize);
+    let row_atoms = atoms_of_rows(s);
+    let chains_of_rows = row_atoms.iter().map(|(row, _)| s.residues[*row].chain);
+    let chains_of_span =
+        |span: &LooseSpan| std::iter::repeat_n(span.chain, span.atom_count as usize);
     let chains: Vec<u32> = chains_of_rows
-        .chain(s.loose.iter().flat_map(of_span))
+        .chain(s.loose.iter().flat_map(chains_of_span))
         .collect();
     assert_eq!(chains.len(), s.xyz.len());
     let mut nearest: Vec<Option<(i64, u32)>> = vec![None; s.residues.len()];
-    for (row, a) in of_rows {
+    for (row, a) in row_atoms {
         for (b, &chain) in s.xyz.iter().zip(&chains) {
             if chain != s.residues[row].chain {
                 let found = (distance2(a, *b), chain);
@@ -87,11 +88,11 @@ fn an_interface_is_where_another_chain_is_near() {
 #[test]
 fn what_other_chains_bury_is_the_area_of_the_chain_alone_less_that_in_the_model() {
     let mut s = structure(150, 31);
-    let of_rows = *s.atom_start.last().unwrap() as usize;
-    s.xyz.truncate(of_rows);
-    s.element.truncate(of_rows);
-    s.b_factor.truncate(of_rows);
-    s.class.truncate(of_rows);
+    let residue_atom_count = *s.atom_start.last().unwrap() as usize;
+    s.xyz.truncate(residue_atom_count);
+    s.element.truncate(residue_atom_count);
+    s.b_factor.truncate(residue_atom_count);
+    s.class.truncate(residue_atom_count);
     s.loose.clear();
     let alone = |chain: u32| {
         let mut chain_alone = s.clone();

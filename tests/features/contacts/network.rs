@@ -141,8 +141,9 @@ fn centrality_is_the_eigenvector_of_the_largest_eigenvalue() {
         let residuals = computed.reals(n, TableName::Chains, "eigenvector_residual");
         let mut expected = vec![f64::NAN; ca.len()];
         for (chain, residual) in residuals.iter().enumerate() {
-            let of_chain = |i: &usize| s.residues[*i].chain as usize == chain && ca[*i].is_some();
-            let rows: Vec<usize> = (0..ca.len()).filter(of_chain).collect();
+            let is_in_chain =
+                |i: &usize| s.residues[*i].chain as usize == chain && ca[*i].is_some();
+            let rows: Vec<usize> = (0..ca.len()).filter(is_in_chain).collect();
             let present: Vec<_> = rows.iter().filter_map(|&i| ca[i]).collect();
             let matrix = contact_matrix(&present);
             let vector = centrality(&present);
@@ -257,8 +258,8 @@ fn clusters_are_connected_components_of_selected_residues() {
             [count]
         );
         let in_chain = |chain: usize| {
-            let of_chain = |i: &usize| s.residues[*i].chain as usize == chain;
-            let clusters = (0..ca.len()).filter(of_chain).map(|i| expected[i]);
+            let is_in_chain = |i: &usize| s.residues[*i].chain as usize == chain;
+            let clusters = (0..ca.len()).filter(is_in_chain).map(|i| expected[i]);
             let mut clusters: Vec<i32> =
                 clusters.filter(|&cluster| cluster != NULL_COUNT).collect();
             clusters.sort_unstable();
@@ -282,8 +283,8 @@ fn clusters_need_a_selection_that_names_residues() {
     let message = refusal(selecting(&["H", "his"])).unwrap();
     assert!(message.contains("\"his\""), "{message}");
     assert!(refusal(FeatureConfig::default()).is_none());
-    let of_all = FeatureConfig::default().columns(TableName::Residues);
-    assert!(of_all.iter().all(|column| column.name != "cluster"));
+    let all_columns = FeatureConfig::default().columns(TableName::Residues);
+    assert!(all_columns.iter().all(|column| column.name != "cluster"));
 }
 
 #[test]
@@ -299,8 +300,8 @@ fn channels_are_smoothed_over_contacts() {
             values: values.collect(),
         }];
     }
-    let of_none = structure(50, 77);
-    structures.push(of_none);
+    let unrelated = structure(50, 77);
+    structures.push(unrelated);
     for weighted in [false, true] {
         let mut config = asking_for(&[FeatureName::Smooth]);
         config.smooth.channels = vec!["b_ca".to_owned(), "conservation".to_owned()];

@@ -101,8 +101,8 @@ fn structures_that_are_too_dense_are_rejected_alike_and_change_no_other() {
         for mode in [Mode::Graph, Mode::Stream] {
             for fusion in [Fusion::Off, Fusion::On] {
                 let found = outcomes(&features, &gpu, &pool, (mode, fusion));
-                let of_gpu: Vec<_> = found.iter().map(said).collect();
-                assert_eq!(of_gpu, rejected, "{mode:?}, {fusion:?}");
+                let rejected_on_gpu: Vec<_> = found.iter().map(said).collect();
+                assert_eq!(rejected_on_gpu, rejected, "{mode:?}, {fusion:?}");
                 let (_, unequal) = assert_agree(&features, &tables(&found), &tables(&expected));
                 assert_eq!(unequal, 0, "{mode:?}, {fusion:?}");
             }
