@@ -2,7 +2,8 @@
 //!
 //! Features compare a point with all points in the cells around it, so the time grows with the
 //! square of the number of points in one cell. A structure with too many points in a cell is no
-//! molecule, and is rejected: `cell_scan` flags it, and leaves its cells empty, so that a search finds
+//! molecule, and is rejected: `cell_scan` flags it, and leaves its cells empty, so that a search
+//! finds
 //! nothing at once. Its results are not read.
 
 use super::cell_kind::CELL_KINDS;

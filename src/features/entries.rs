@@ -46,7 +46,8 @@ impl Entries<'_> {
         start + before..start + self.ends[row] as usize
     }
 
-    /// Each residue or chain that has entries, with their range. `of_structure` returns the range of a
+    /// Each residue or chain that has entries, with their range. `of_structure` returns the range
+    /// of a
     /// structure's residues or chains.
     pub(super) fn all(
         &self,

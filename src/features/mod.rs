@@ -103,7 +103,8 @@ impl Features {
         })
     }
 
-    /// Reads the columns of `tables` alone: the [`FeatureTable`]s have none of the others, and no time
+    /// Reads the columns of `tables` alone: the [`FeatureTable`]s have none of the others, and no
+    /// time
     /// is spent on them. Rows of pairs are read in any case.
     #[must_use]
     pub fn reading(mut self, tables: &[TableName]) -> Self {

@@ -36,12 +36,14 @@ pub struct FeatureBuffers {
     pub(super) pairs: Vec<PairTable>,
     pub(super) interfaces: Option<InterfaceBuffers>,
     pub(super) depth_points: Option<PointTotals>,
-    /// The flags of each structure's density, `[structures]`; 0 for a structure that is not too dense.
+    /// The flags of each structure's density, `[structures]`; 0 for a structure that is not too
+    /// dense.
     pub(super) density: Option<Buffer<u32>>,
 }
 
 impl FeatureBuffers {
-    /// Checks that the points of a structure are not too dense; `structure` is its index in the batch.
+    /// Checks that the points of a structure are not too dense; `structure` is its index in the
+    /// batch.
     ///
     /// # Errors
     /// See [`density::check`].

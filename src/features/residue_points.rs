@@ -131,7 +131,8 @@ fn points(residue: &ResidueSpan, backbone: &Backbone, beta: Position) -> (Atom, 
     }
 }
 
-/// The ideal C-beta of a backbone. It is missing if an atom is, or if the backbone is so broken that it
+/// The ideal C-beta of a backbone. It is missing if an atom is, or if the backbone is so broken
+/// that it
 /// is beyond the bounds of coordinates.
 fn ideal_c_beta(backbone: &Backbone) -> Position {
     let Backbone { n, ca, c, .. } = *backbone;

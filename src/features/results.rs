@@ -14,7 +14,8 @@ use crate::record::{Buffer, Recorder};
 use crate::workload::ReadViews;
 use half::{bf16, f16};
 
-/// A result column: every `stride`-th element of a buffer, from index `value` on. These are the values
+/// A result column: every `stride`-th element of a buffer, from index `value` on. These are the
+/// values
 /// at this index of each row.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ResultColumn {

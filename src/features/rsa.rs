@@ -134,7 +134,8 @@ impl Twin for rsa::Views<'_> {
     }
 }
 
-/// The mean of the values in the window around `index` that are not NaN. The chain is reflected at its
+/// The mean of the values in the window around `index` that are not NaN. The chain is reflected at
+/// its
 /// ends, as often as the window needs.
 fn mean_around(values: &[f32], index: usize) -> f32 {
     let last = values.len() - 1;

@@ -228,7 +228,8 @@ impl Twin for side_chain_atoms::Views<'_> {
     }
 }
 
-/// The side chain of a residue with these atoms. The residue's standard amino acid decides which atoms
+/// The side chain of a residue with these atoms. The residue's standard amino acid decides which
+/// atoms
 /// belong to it.
 fn side_chain(residue: &ResidueSpan, names: &[AtomName], atoms: &[Atom]) -> SideChain {
     let mut found = SideChain::NONE;

@@ -50,7 +50,7 @@ fn unit(a: Point) -> Point {
     a.map(|x| x / dot(a, a).sqrt())
 }
 
-/// By the part of each arm that is normal to the axis.
+/// Computes the dihedral from the parts of the outer bonds that are normal to the axis.
 fn dihedral([p1, p2, p3, p4]: [Point; 4]) -> f64 {
     let axis = unit(minus(p3, p2));
     let normal = |arm: Point| minus(arm, axis.map(|x| x * dot(arm, axis)));
@@ -200,7 +200,7 @@ fn points_on_a_line_have_an_angle_and_no_dihedral() {
             "{name}"
         );
     }
-    // All in one place: not even an angle.
+    // All atoms at the same position: there is not even an angle.
     let table = &compute(&[planar(&[[[7, 8, 9]; 3]; 4])])[0];
     assert!(column("ca_angle", table).iter().all(|angle| angle.is_nan()));
 }

@@ -1,4 +1,5 @@
-//! The settings that leave other chains out: what they give is what the chain alone gives.
+//! The settings that leave other chains out: their results are those of a structure of the chain
+//! alone.
 
 use crate::made_up::structure;
 use crate::samples::samples;
@@ -64,7 +65,7 @@ pub(crate) fn alone(s: &Structure, chains: &[u32]) -> (Structure, Vec<usize>) {
     (part, rows)
 }
 
-/// The key of a feature's setting of chains. Residue depth, which is none by default, has its own
+/// The key of a feature's setting of chains. Residue depth, which is off by default, has its own
 /// tests.
 fn key_of(name: FeatureName) -> Option<&'static str> {
     let settings = FeatureConfig::default().settings(name).into_iter();
@@ -89,7 +90,7 @@ fn config(features: &[FeatureName], own_chain_features: &[FeatureName]) -> Featu
     config
 }
 
-/// Structures of which every chain follows the one before, with a channel of numbers.
+/// Structures whose chains are contiguous and in order, with a channel of numbers.
 fn structures() -> Vec<Structure> {
     let made_up = (0..4).map(|n| {
         let mut s = structure([40, 90, 129, 200][n], 70 + n as u64);
@@ -205,7 +206,7 @@ fn the_own_chain_has_the_values_of_the_chain_alone() {
                 .count();
             let context = format!("{} of structure {n}", decl.name);
             if decl.name == "wcn" {
-                // The order of the terms, which are added in single precision, is another.
+                // The terms are added in single precision, and in a different order.
                 for (found_bits, expected) in found_bits.iter().zip(&expected) {
                     let [found_bits, expected] = [*found_bits, *expected].map(f32::from_bits);
                     let near = (found_bits - expected).abs() <= 4e-6 * expected;
@@ -228,7 +229,7 @@ fn the_own_chain_has_the_values_of_the_chain_alone() {
                     );
                     continue;
                 }
-                // Indices in the chain alone.
+                // Indices count in the structure of the chain alone.
                 _ if is_partner => {
                     let row = |&row_index: &u32| {
                         rows.get(row_index as usize)
@@ -256,7 +257,7 @@ fn the_own_chain_has_the_values_of_the_chain_alone() {
     }
 }
 
-/// Areas in the chain alone are those in the model and what other chains bury.
+/// The area in the chain alone is the area in the model plus what other chains bury.
 #[test]
 fn areas_of_the_chain_alone_leave_what_other_chains_bury_as_it_is() {
     let structures = structures();

@@ -23,7 +23,7 @@ fn made_up() -> Vec<Structure> {
     let mut structures: Vec<_> = (0..12)
         .map(|n| structure([0, 1, 2, 40, 129, 300][n % 6], 100 + n as u64))
         .collect();
-    // Two residues in one place, three in another.
+    // Two residues at one position, three at another.
     let s = &mut structures[4];
     for (one, other) in [(10, 90), (20, 80), (20, 50)] {
         let (one, other) = (s.residues[one].ca, s.residues[other].ca);
@@ -230,7 +230,7 @@ fn atoms_of_rows(s: &Structure) -> Vec<(usize, [i32; 3])> {
 #[test]
 fn protrusion_compares_the_free_with_the_filled_volume() {
     let mut structures = made_up();
-    // Two clouds so far apart that their cells share places.
+    // Two clouds so far apart that their cells share indices.
     let mut far = structure(150, 8);
     for position in far.xyz.iter_mut().skip(200) {
         position[2] -= 70_000_000;

@@ -1,5 +1,6 @@
-//! Secondary structure and hydrogen bonds: against DSSP's own, sequential rules
-//! written out, against what other programs say, and where they end.
+//! Secondary structure and hydrogen bonds: against DSSP's sequential rules, written out naively,
+//! against
+//! other programs, and at breaks and missing atoms.
 
 mod pieces;
 mod table;
@@ -40,10 +41,10 @@ fn compute_one(structure: &Structure) -> Found {
 /// A bond's partner and energy.
 type Bond = Option<(usize, f32)>;
 
-/// What the program says of one structure.
+/// The secondary structure and the bonds that the program computed for one structure.
 #[derive(PartialEq)]
 struct Found {
-    /// One letter a residue, a blank for null.
+    /// One letter per residue, a blank for null.
     ss8: String,
     ss3: String,
     /// Acceptors of the N-H and donors to the O, the best first.
@@ -122,11 +123,11 @@ fn distance(a: Point, b: Point) -> f64 {
     length(minus(a, b))
 }
 
-/// The DSSP of Hekkelman's programs, as they go: pair by pair, ladder by ladder.
+/// DSSP as Hekkelman's programs compute it, pair by pair and ladder by ladder.
 struct Naive {
-    /// N, CA, C, O in A, where all are there.
+    /// N, CA, C, O in A of residues that have all four.
     backbone: Vec<Option<[Point; 4]>>,
-    /// Which stretch of linked residues that lack no backbone atom each is in.
+    /// The number of the stretch of linked, complete residues that each residue is in.
     segment: Vec<usize>,
     /// Energies by donor and acceptor, all below zero, best first.
     bonds: Vec<(f64, usize, usize)>,

@@ -47,7 +47,7 @@ impl Table {
         found.unwrap_or_else(|| panic!("the golden table has no column {name}"))
     }
 
-    /// Rows by the sources that they are of, in order.
+    /// The rows of each source file, in order.
     fn by_source(&self) -> BTreeMap<&str, Vec<&[String]>> {
         let source = self.column("source");
         let mut rows: BTreeMap<&str, Vec<&[String]>> = BTreeMap::new();
@@ -145,13 +145,13 @@ fn is_close(decl: &ColumnDecl, found: &str, expected: &str) -> bool {
 struct Tally {
     rows: usize,
     wrong: usize,
-    /// Of a thousand rows, how many may differ.
+    /// The number of rows per thousand that may differ.
     exceptions: usize,
     first: String,
 }
 
 impl Tally {
-    /// Holds one sample's column against the golden one.
+    /// Compares one sample's column with the golden column.
     fn compare(&mut self, source: &str, decl: &ColumnDecl, found: &[String], expected: &[&str]) {
         let name = &decl.name;
         assert_eq!(found.len(), expected.len(), "{source}: rows of {name}");
@@ -227,8 +227,9 @@ fn the_samples_match_the_golden_tables() {
     }
 }
 
-/// Of bonds that are none, by their energy, two may be alike to 0.001 kcal/mol, or
-/// one next to nothing.
+/// Leaves out pairs whose energy is too weak for a bond: two may have the same energy to 0.001
+/// kcal/mol,
+/// and one may round to 0.
 fn leave_out_weak_bonds(
     golden: &Table,
     name: &str,
@@ -246,7 +247,7 @@ fn leave_out_weak_bonds(
     }
 }
 
-/// Chains with residues, by their first one.
+/// Chains with residues, in the order of their first residues.
 fn chains_with_rows(structure: &Structure) -> impl Iterator<Item = usize> {
     let mut seen = Vec::new();
     for residue in &structure.residues {

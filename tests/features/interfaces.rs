@@ -137,7 +137,7 @@ fn bonds(s: &Structure) -> Vec<(usize, usize)> {
     found
 }
 
-/// The rows by the definition, without the areas of pairs that have none.
+/// The rows by the definition. Pairs without areas have none.
 fn expected(s: &Structure, config: &FeatureConfig) -> Vec<Row> {
     let cutoff = ((config.iface.cutoff.angstrom() * 1000.0).round() as i64).pow(2);
     let mut contacts: BTreeMap<[u32; 2], BTreeSet<[usize; 2]>> = BTreeMap::new();

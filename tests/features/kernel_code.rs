@@ -11,7 +11,7 @@ use tapeloop::record::{Recorder, Recording};
 use tapeloop::replay::Buckets;
 use tapeloop::workload::{Extent, ReadViews, Workload, WriteViews};
 
-/// A workload that records another one.
+/// A workload that wraps another workload and records the same commands.
 struct Wrapping<W>(W);
 
 impl<W: Workload> Workload for Wrapping<W> {
@@ -59,8 +59,9 @@ fn buckets<W: Workload>(workload: W, backend: &Arc<dyn Backend>, capacity: Exten
     packer.buckets()
 }
 
-/// The kernels rely on what their workload writes, and so get their code in its engine
-/// alone.
+/// The kernels rely on what their workload writes, so only an engine of that workload gives them
+/// their
+/// code.
 #[test]
 fn built_in_kernels_have_their_code_in_an_engine_of_their_own_workload_alone() {
     let backend: Arc<dyn Backend> = Arc::new(CpuBackend::inline());

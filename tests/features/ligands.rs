@@ -229,7 +229,7 @@ fn the_table_of_ligands_has_areas_and_contacts_by_their_definitions() {
             let [alone, buried] = [alone[index], buried[index]].map(f32::from_bits);
             assert_eq!(alone, area_among(atoms_of_ligand, &[]), "ligand {index}");
             if index == 6 {
-                // Ligand 3 has the same atoms, and is first.
+                // Ligand 3 has the same atoms and comes first.
                 assert_eq!(buried, alone);
             } else {
                 let ligands = s.ligands.iter().enumerate();

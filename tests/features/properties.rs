@@ -1,5 +1,5 @@
-//! What has to hold of every feature's columns, whatever they are: they follow
-//! from distances and chains, not from the frame, the order or the company.
+//! Properties that every feature's columns must have: they depend on distances and chains, not on the
+//! coordinate frame, the order of atoms or the other structures of the batch.
 
 mod chain_order;
 
@@ -19,7 +19,7 @@ use tapeloop::structure::{Channel, MISSING, Structure};
 /// Columns that name a residue by its `res_index`.
 const PARTNERS: [&str; 4] = ["hb_nho1", "hb_nho2", "hb_ohn1", "hb_ohn2"];
 
-/// All features, those that need a setting too.
+/// All features, including those that compute something only with a setting.
 fn config() -> FeatureConfig {
     let mut config = FeatureConfig::default();
     config.cluster.select = ["L", "V", "I", "F", "M"].map(str::to_owned).to_vec();
@@ -30,11 +30,12 @@ fn config() -> FeatureConfig {
     config
 }
 
-/// The largest sample takes longer than all others, and has nothing that they lack but its size.
+/// Leaves out the largest sample, which takes longer than all others and differs from them only in
+/// size.
 const RESIDUES_MAX: usize = 2_000;
 
-/// The samples of up to [`RESIDUES_MAX`] residues, each with a channel in which no two neighbours are
-/// alike.
+/// The samples of up to [`RESIDUES_MAX`] residues, each with a channel whose neighbouring values
+/// differ.
 fn structures() -> Vec<(String, Structure)> {
     let mut all = samples();
     all.retain(|(_, s)| s.residues.len() <= RESIDUES_MAX);
@@ -65,7 +66,7 @@ fn compute<'a>(structures: impl IntoIterator<Item = &'a Structure>) -> Vec<Featu
     tables::tables(&mut engine(2048), all.into_iter())
 }
 
-/// The columns of a table, with what they are.
+/// The columns of a table, with their declarations.
 fn columns(name: TableName, table: &FeatureTable) -> Vec<(ColumnDecl, Column<'_>)> {
     let decls = config().columns(name);
     assert_eq!(decls.len(), table.columns(name).len());
@@ -116,7 +117,7 @@ fn a_translation_by_lattice_steps_changes_nothing() {
     }
 }
 
-/// The rotation of a quaternion of any length, to the lattice.
+/// Rotates by a quaternion of any length, and rounds to 0.001 A.
 fn rotated(s: &Structure, quaternion: [f64; 4]) -> Structure {
     let length = quaternion.iter().map(|q| q * q).sum::<f64>().sqrt();
     let [w, x, y, z] = quaternion.map(|q| q / length);
@@ -145,7 +146,8 @@ fn rotated(s: &Structure, quaternion: [f64; 4]) -> Structure {
     })
 }
 
-/// Rows of a column, and those that a rotation moves beyond the column's limits, or at all.
+/// The number of rows of a column, of rows that a rotation changes beyond the column's limits, and
+/// of rows that it changes at all.
 #[derive(Default)]
 struct Moved {
     rows: usize,
@@ -309,7 +311,7 @@ fn with_far_chain(s: &Structure) -> Structure {
     to.b_factor
         .splice(loose_start..loose_start, far.b_factor.iter().copied());
     for channel in &mut to.channels {
-        // Nor is anything summed in units that it sets.
+        // The far chain must not set the scale of fixed-point sums either.
         channel.values.resize(to.residues.len(), 1e30);
     }
     to
@@ -333,7 +335,7 @@ fn a_chain_far_away_changes_only_wcn_and_what_is_of_the_structure() {
             for ((decl, found), (_, expected)) in pairs {
                 let (mut found, expected) = (bits(found), bits(expected));
                 if decl.kind == ColumnKind::Chain {
-                    // Chains without rows come after it.
+                    // Chains without rows come after the far chain.
                     let chain_count = s.row_chains().len() as u32;
                     let after = found
                         .iter_mut()

@@ -1,5 +1,6 @@
-//! Real columns of residues in 16 bits: within their bound of those in 32, while
-//! everything else stays what it is.
+//! Real columns of residues in 16 bits are within their error bound of those in 32 bits, and all
+//! other
+//! columns are the same.
 
 use crate::made_up::structure;
 use crate::samples;
@@ -39,7 +40,7 @@ fn bound(reals: Reals, wide: f64) -> f64 {
     }
 }
 
-/// Checks a column of residues; returns how many of its values are not as in f32.
+/// Checks a column of residues; returns how many of its values differ from f32.
 fn assert_within(reals: Reals, name: &str, narrow: Column<'_>, wide: Column<'_>) -> usize {
     let (Column::Real(narrow), Column::Real(wide)) = (narrow, wide) else {
         assert_eq!(narrow, wide, "{name}");
@@ -88,7 +89,7 @@ fn every_real_column_of_the_samples_is_within_the_bound() {
             for (index, ((narrow, wide), decl)) in columns.enumerate() {
                 rounded[index] += assert_within(reals, &decl.name, narrow, wide);
             }
-            // Made of reals in f32, and reals in f32 themselves.
+            // Summaries are computed from f32, and are f32.
             for table in [TableName::Chains, TableName::Structures] {
                 assert_eq!(bits(narrow, table), bits(wide, table));
             }

@@ -243,7 +243,7 @@ fn an_exposed_atom_is_as_deep_as_its_radius() {
             assert_eq!(depth(&[[0.0; 3], [apart, 0.0, 0.0]]), [[RADIUS; 2]; 2]);
         }
     }
-    // All points of both touch the outside, whatever their number.
+    // All points of both atoms are on the outer surface, whatever their number.
     for points in [1, 7, 1024] {
         let pair = structure_of_atoms(&[[0.0; 3], [1.5, 0.0, 0.0]], 2);
         let [mean, alpha] = depths_of(&pair, config(DepthChains::All, points, 1.4))[0];
@@ -297,7 +297,7 @@ fn a_closed_cavity_does_not_count() {
     assert_eq!(with_body.last(), Some(&[RADIUS; 2]));
     assert_eq!(with_body[250..], [&found[250..], &[[RADIUS; 2]]].concat());
 
-    // Through a hole the probe gets in.
+    // The probe gets in through a hole.
     let open: Vec<[f64; 3]> = positions[..700]
         .iter()
         .copied()
@@ -343,7 +343,7 @@ fn real_structures_have_the_depths_of_the_definition() {
         let expected = rows(&s, &definition.depths(|point| outer[point]));
         let found = depths_of(&s, config(DepthChains::All, points, probe));
         assert_near(name, &found, &expected, 1);
-        // Nothing is less deep than its atoms are large.
+        // No residue is less deep than the radius of its smallest atom.
         assert!(found.iter().all(|row| row[0] >= 1.4), "{name}");
     }
     assert!(cavities > 20, "{cavities} points of cavities");
@@ -448,7 +448,7 @@ fn no_depth_is_computed_unless_chains_are_chosen() {
         text.contains("residue_depth.chains = \"all\" or \"own\""),
         "{text}"
     );
-    // The settings of sasa are checked, whose points are taken.
+    // The settings of sasa, whose points are used, are checked too.
     config.set(name, key, &choice("all")).unwrap();
     config.sasa.probe = Cutoff::from_angstrom(16.5).unwrap();
     let error = Features::new(config).err().unwrap().to_string();

@@ -39,7 +39,8 @@ fn naive_area(s: &Structure, atom_index: usize, others: &[usize], sasa: &Sasa) -
         let d2: f64 = (0..3)
             .map(|axis| (center[axis] + r * point[axis] - q[axis]).powi(2))
             .sum();
-        // Of atoms of one radius at one place the first shows, whatever the rounding.
+        // Of several atoms of one radius at one position only the first is exposed, whatever the
+        // rounding.
         let same = s.xyz[atom_index] == s.xyz[other] && radius == r;
         if same {
             other < atom_index
@@ -174,7 +175,7 @@ fn an_atom_buries_no_point_of_its_own_and_of_two_at_one_place_the_first_shows() 
     );
     assert_matches(&s, &alone[0], &Sasa::default());
     assert!(real(alone[0].column(TableName::Residues, 0))[1] > 300.0);
-    // Every atom of the second residue at one place: the first of the largest shows.
+    // All atoms of the second residue are at one position: only the first of the largest is exposed.
     let atoms = atoms_of(&s, 1);
     s.xyz[atoms].fill([0, 90_000, 0]);
     let same = compute(
@@ -264,7 +265,7 @@ const AREA_MAX: [f64; 20] = [
     225.0, 274.0, 155.0, 172.0, 174.0, 285.0, 263.0,
 ];
 
-/// As `numpy.pad(values, 12, mode="reflect")`, which reflects again and again.
+/// Like `numpy.pad(values, 12, mode="reflect")`, which reflects as often as necessary.
 fn padded(values: &[f64]) -> Vec<f64> {
     let mut padded = values.to_vec();
     if values.len() < 2 {

@@ -144,7 +144,8 @@ fn angles_are_those_of_the_path_and_have_bins_between_tetrahedral_atoms() {
 
 #[test]
 fn what_is_missing_or_unknown_is_null() {
-    // Each chi needs CG or NH1. The atoms are not in the usual order.
+    // Every chi needs CG or NH1, so each is null if both are missing. The atoms are not in the
+    // usual order.
     let path = |index: usize| PATH[index];
     let arg = [
         ("CZ", [4.0, -2.0, 4.0]),

@@ -1,5 +1,6 @@
-//! B factors and pLDDT, and what chains and structures have of their rows, against
-//! definitions written out naively.
+//! B factors and pLDDT, and the summaries of chains and structures over their rows, against
+//! definitions
+//! written out naively.
 
 use crate::made_up::structure;
 use crate::samples::{sample, samples};

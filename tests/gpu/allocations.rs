@@ -1,5 +1,5 @@
-//! Allocations on a real device beside kernels that take a while. What holds for every backend is among
-//! the scenarios of `tapeloop-conformance`.
+//! Allocations on a real device while long kernels run. The tests that hold for every backend are
+//! scenarios of `tapeloop-conformance`.
 
 use crate::give::Give;
 use crate::gpu::*;

@@ -1,5 +1,6 @@
-//! The features of all samples on several cards, against those on one. With one card, its part is
-//! played by two backends on it.
+//! The features of all samples on several cards against those on one card. On a machine with one
+//! card,
+//! two backends on it stand for two cards.
 
 use crate::every_feature::every_feature;
 use crate::gpu::say;
@@ -20,7 +21,7 @@ fn pool() -> Arc<ThreadPool> {
     Arc::new(ThreadPoolBuilder::new().num_threads(4).build().unwrap())
 }
 
-/// Backends of these devices.
+/// Opens a backend for each of these devices.
 fn open(set: &DeviceSet) -> Vec<Arc<dyn Backend>> {
     let opened = select_all(Choice::Cuda, set, &pool(), &CudaOptions::default());
     let opened = opened.expect("this test needs a CUDA device").into_iter();
@@ -189,7 +190,7 @@ mod supervised {
     fn a_worker_for_each_card_and_one_killed_in_a_run_lose_nothing() {
         let workers = workers();
         let killed = workers.last().expect("there are two");
-        // So many that all workers have batches after the kill.
+        // Enough items for all workers to have batches after the kill.
         let structures: Vec<Structure> = repeat_n(structures(), 8).flatten().collect();
         let card = first();
         let expected = tables(&mut engine(&[card]), structures.iter());

@@ -171,7 +171,7 @@ fn assert_modes_and_backends_agree(
             assert_equal(&stream, &graph, &format!("stream mode, fusion {fusion:?}"));
         }
     }
-    // The large sets once a mode are enough.
+    // One run of the large sets per mode is enough.
     let policies = Policy::combinations().filter(|_| s.len() < 100 && s.len() > 1);
     for policy in policies {
         let run = Run {
@@ -221,7 +221,7 @@ fn made_up_structures_agree_at_every_size_around_the_tile_edges() {
     assert_modes_and_backends_agree(&gpu, &pool, &many);
 }
 
-/// Compares launches of their own, and fused, with the twins.
+/// Compares separate launches, and the fused launch, with the twins.
 fn assert_agree_fused_or_not(
     features: &FeatureConfig,
     gpu: &Arc<dyn Backend>,
@@ -248,7 +248,7 @@ fn assert_agree_fused_or_not(
     }
 }
 
-/// Small enough for a checker of races.
+/// Small enough for a race checker.
 #[test]
 #[ignore = "needs a CUDA device"]
 fn a_small_batch_agrees() {
@@ -355,7 +355,7 @@ fn results_in_16_bits_agree() {
     }
 }
 
-/// Those in 16 bits that the card has.
+/// The 16-bit types that the card supports.
 fn narrow_reals(gpu: &Arc<dyn Backend>) -> Vec<Reals> {
     if gpu.device().compute_capability >= Some((8, 0)) {
         return vec![Reals::F16, Reals::Bf16];
@@ -364,7 +364,7 @@ fn narrow_reals(gpu: &Arc<dyn Backend>) -> Vec<Reals> {
     vec![Reals::F16]
 }
 
-/// The kernel on its own, over bits that no feature would compute.
+/// The kernel alone, over bit patterns that no feature would compute.
 #[test]
 #[ignore = "needs a CUDA device"]
 fn narrowing_rounds_every_pattern_as_the_host_does() {
@@ -413,7 +413,7 @@ fn narrowing_rounds_every_pattern_as_the_host_does() {
     }
 }
 
-/// Three values a residue through one of the kernels that narrow.
+/// Runs one of the narrowing kernels with three values per residue.
 fn narrowed<T: Element>(gpu: &Arc<dyn Backend>, name: &str, wide: &[f32]) -> Vec<u16> {
     let residues = wide.len() as u32 / 3;
     let kernel = Kernel::new(name)

@@ -1,5 +1,6 @@
-//! Graphs on a real device: what only CUDA does, and changes beside kernels that take a while. The rest
-//! is among the scenarios of `tapeloop-conformance`.
+//! Graphs on a real device, where only CUDA shows a behaviour, and changes while long kernels run.
+//! The
+//! other tests of graphs are scenarios of `tapeloop-conformance`.
 
 use crate::give::Give;
 use crate::gpu::*;
@@ -109,7 +110,7 @@ fn rebinding_to_blocks_and_back_gives_each_its_own_bytes() {
                         .all(|v| *v == 0.0)
                 );
             }
-            // Back to the slot's own memory.
+            // Binds the slot's own memory again.
             let recording = Arc::clone(
                 ladder
                     .executor
@@ -133,7 +134,7 @@ fn rebinding_to_blocks_and_back_gives_each_its_own_bytes() {
     }
 }
 
-/// A change is of later launches alone, also where it replaces the graph.
+/// A change affects only later launches, also if it replaces the graph.
 #[test]
 #[ignore = "needs a CUDA device"]
 fn launches_in_flight_keep_their_parameters() {
@@ -208,7 +209,8 @@ fn upload(device_slot: &dyn DeviceSlot, saxpy: &Saxpy) -> Op {
     }
 }
 
-/// Another kind of operation is another topology, and so is a copy that goes the other way, which is a
+/// Another kind of operation is another topology, and so is a copy that goes the other way, which
+/// is a
 /// node of the same type.
 #[test]
 #[ignore = "needs a CUDA device"]

@@ -21,10 +21,12 @@ const RESIDUAL: f64 = 5e-7;
 const VECTOR_ERROR: f64 = 3e-5;
 /// Two eigenvalues that differ by less are the same, in shares of the larger.
 const GAP: f64 = 1e-6;
-/// The second vector is dropped if subtracting its part along the first leaves no more than this share
+/// The second vector is dropped if subtracting its part along the first leaves no more than this
+/// share
 /// of its squared length.
 const DEPENDENT: f64 = 1e-12;
-/// The largest eigenvalue that the filter damps, in shares of the Ritz value. In the first round it is
+/// The largest eigenvalue that the filter damps, in shares of the Ritz value. In the first round it
+/// is
 /// at least `UPPER_FIRST`; otherwise it is the Rayleigh quotient of the residual, between `UPPER_MIN`
 /// and `UPPER_MAX`.
 const UPPER_FIRST: f64 = 0.7;
@@ -319,7 +321,8 @@ impl<'a> EigenIteration<'a> {
         }
     }
 
-    /// Adds the filter's vectors to x, after multiplying the second vector of x by `scale`; then updates
+    /// Adds the filter's vectors to x, after multiplying the second vector of x by `scale`; then
+    /// updates
     /// A x and the Ritz values.
     fn add(&mut self, scale: f64) {
         let (graph, now, largest) = (self.graph, &self.now, self.largest);
@@ -367,7 +370,8 @@ impl<'a> EigenIteration<'a> {
         self.set_filter(squares, slope, is_first, is_last);
     }
 
-    /// Decides whether the iteration ends, by the sums of r.r and r.Ar of the residual r, and sets the
+    /// Decides whether the iteration ends, by the sums of r.r and r.Ar of the residual r, and sets
+    /// the
     /// next round's filter.
     fn set_filter(&mut self, squares: f64, slope: f64, is_first: bool, is_last: bool) {
         let [largest, second] = self.ritz.values;

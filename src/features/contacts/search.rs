@@ -353,7 +353,8 @@ impl NearestSearch {
     }
 }
 
-/// Writes the partners of one residue, as indices from residue `start` on, and null in the rows behind
+/// Writes the partners of one residue, as indices from residue `start` on, and null in the rows
+/// behind
 /// the last one.
 fn fill_partners(partners: &mut [i32], nearest: &[(u64, u32)], start: u32) {
     partners.fill(NULL_COUNT);

@@ -91,7 +91,8 @@ impl Ladders<'_> {
             && self.are_joined(end + 1..begin + 1)
     }
 
-    /// Joins the first ladder that only a bulge separates from `ladder`; returns whether there is one.
+    /// Joins the first ladder that only a bulge separates from `ladder`; returns whether there is
+    /// one.
     fn join_next(&mut self, ladder: &mut Ladder) -> bool {
         let near = ladder.i_end + 1..self.residues.end.min(ladder.i_end + GAP_MAX);
         let bridges = near.flat_map(|i| (0..BRIDGES_MAX).map(move |which| (i, which)));

@@ -45,7 +45,8 @@ impl InterfaceBuffers {
         (needed > room).then(|| extent.with(PAIR_ROOM, units))
     }
 
-    /// Adds the rows of a structure to `columns`, and returns their range, which is empty if they have
+    /// Adds the rows of a structure to `columns`, and returns their range, which is empty if they
+    /// have
     /// outgrown the structure's room.
     pub(in super::super) fn read(
         &self,

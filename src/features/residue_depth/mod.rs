@@ -1,6 +1,7 @@
 //! Residue depth: how far atoms are from the outer surface.
 //!
-//! The exposed points of [`sasa`](super::sasa) are listed in a buffer of data-dependent length. Points
+//! The exposed points of [`sasa`](super::sasa) are listed in a buffer of data-dependent length.
+//! Points
 //! that are near each other are joined to connected components, and so are atoms whose spheres
 //! overlap, which are bodies. The component that has the end of a body along x is its outer surface;
 //! the others bound its cavities.
@@ -50,7 +51,8 @@ const CHAINS: &[&str] = &["none", "all", "own"];
 /// neighbours reaches no farther.
 const APART_MAX: f64 = 10_000.0;
 
-/// Test points do not rotate with the structure. Depths change by more near pockets whose necks are as
+/// Test points do not rotate with the structure. Depths change by more near pockets whose necks are
+/// as
 /// narrow as the distance of the points.
 const DEPTH_ROTATION: Tolerance = Tolerance::absolute(0.3).but_for(50);
 

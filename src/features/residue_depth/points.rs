@@ -40,7 +40,8 @@ impl Points<'_> {
         start..start + self.count[atom] as usize
     }
 
-    /// The vectors of points from `first` on, relative to their atoms. Only the first `lanes` lanes are
+    /// The vectors of points from `first` on, relative to their atoms. Only the first `lanes` lanes
+    /// are
     /// defined.
     #[inline(always)]
     pub(super) fn load<S: Simd>(&self, simd: S, first: usize, lanes: usize) -> [S::f32s; 3] {

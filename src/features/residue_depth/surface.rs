@@ -141,8 +141,10 @@ impl SurfaceSearch<'_> {
         }
     }
 
-    /// Joins a point with the points `others` that are near it. Their atom is at `to` from the point's
-    /// atom, or the same atom with `ONE_ATOM`. Points of two atoms are joined only if the line from one
+    /// Joins a point with the points `others` that are near it. Their atom is at `to` from the
+    /// point's
+    /// atom, or the same atom with `ONE_ATOM`. Points of two atoms are joined only if the line from
+    /// one
     /// to the other leaves both spheres at once, which it does not between the two sides of a thin
     /// wall.
     #[inline(always)]

@@ -10,7 +10,8 @@ pub(super) trait Others: Copy {
     /// Whether any atom can be selected.
     const ANY: bool;
 
-    /// A mask of the neighbours, with these tags and indices in the batch, that are other atoms for an
+    /// A mask of the neighbours, with these tags and indices in the batch, that are other atoms for
+    /// an
     /// atom with the tag `tag`.
     fn is_other<S: Simd>(self, tag: AtomTag, tags: S::u32s, sources: S::u32s) -> S::mask32s;
 

@@ -74,8 +74,9 @@ fn chain_of(ca: &[[i32; 3]]) -> Structure {
     s
 }
 
-/// Chains whose matrices are awkward: contacts of a line, a ring, pairs, and copies of a blob that
-/// a chain of so many residues links, or nothing.
+/// Chains with difficult contact matrices: a line, a ring, pairs, and copies of a blob that a chain
+/// of
+/// some residues links, or that nothing links.
 fn awkward_chains() -> Vec<Structure> {
     let line = |n: i32, apart: i32| (0..n).map(move |i| [apart * i, 0, 0]);
     let ring = (0..24).map(|i| {

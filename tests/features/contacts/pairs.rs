@@ -58,7 +58,8 @@ fn least(s: &Structure, i: usize, j: usize) -> i64 {
     pairs.min().unwrap()
 }
 
-/// The squared distance of two residues by an atom, if both have one. All have some heavy atom.
+/// The squared distance of two residues by their `atom`, if both have it. All residues have heavy
+/// atoms.
 fn squared(
     s: &Structure,
     atom: &str,
@@ -153,7 +154,7 @@ fn pairs_are_those_of_the_definition_in_order() {
             let cutoff = (cutoff * 1000.0) as i64;
             let expected = expected(s, atom, cutoff, chains == "own");
             pairs += expected.len();
-            // Too many to print.
+            // `assert!` instead of `assert_eq!`: the rows are too many to print.
             let are_equal = found(&computed, n) == expected;
             assert!(are_equal, "{atom} {cutoff} {chains}, {n}");
         }
@@ -268,7 +269,7 @@ fn a_structure_that_outgrows_its_room_runs_again_by_itself() {
         let expected = expected(s, "ca", 10_000, false);
         assert!(found(&computed, n) == expected, "{n}");
     }
-    // No bucket holds the pairs of the dense one; the others have their results.
+    // No bucket holds the pairs of the dense structure; the other structures get their results.
     let (outcomes, outgrown) = run(512);
     assert_eq!(outgrown, 1);
     let error = outcomes[1].as_ref().unwrap_err();

@@ -54,7 +54,7 @@ fn a_helix_cut_out_is_a_helix() {
             .iter()
             .all(|(donor, acceptor)| donor - acceptor >= 3)
     );
-    // Each N-H bonds to the residue four before.
+    // Each N-H is bonded to the residue four before.
     for donor in 4..11 {
         assert_eq!(found.bonds[donor][0].map(|bond| bond.0), Some(donor - 4));
     }
@@ -77,7 +77,7 @@ fn strands_pair_both_ways_along_one_chain_and_between_chains() {
         .iter_mut()
         .for_each(|residue| residue.chain = 1);
     assert!(compute_one(&chains) == parallel);
-    // Each alone is no strand.
+    // Neither strand is one without the other.
     let alone = compute(&[part(&s, [(0, 8)]), part(&s, [(62, 73)])]);
     assert!(alone.iter().all(|strand| !strand.ss8.contains(['E', 'B'])));
 }
@@ -90,7 +90,7 @@ fn no_pattern_spans_a_break_and_no_hydrogen_follows_one() {
     let (whole, broken) = (compute_one(&whole), compute_one(&broken));
     assert!(whole.bonds[28][0].is_some());
     assert_eq!(broken.bonds[28][..2], [None, None]);
-    // The residue itself still takes bonds.
+    // The O of the residue still accepts bonds.
     assert_eq!(broken.bonds[28][2..], whole.bonds[28][2..]);
     assert_eq!(&whole.ss8[22..35], "HHHHHHHHHHHH-");
     assert_eq!(&broken.ss8[22..35], "HHHHH--HHHHH-");

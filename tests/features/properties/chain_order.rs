@@ -2,8 +2,7 @@
 
 use super::*;
 
-/// The structure with these rows alone, in this order, their chains renumbered by
-/// `chains`, which has the new number of each.
+/// The structure with only these rows, in this order. `chains` has the new number of each chain.
 fn with_rows(s: &Structure, rows: &[usize], chains: &[u32]) -> Structure {
     let mut to = Structure {
         xyz: Vec::new(),
@@ -125,7 +124,7 @@ fn assert_rows_are_reordered(
             None => NULL_COUNT,
         };
         match (found, expected) {
-            // Its terms are summed in the order of rows, which decides the last bits.
+            // Its terms are summed in the order of rows, which affects the last bits.
             (Column::Real(found), Column::Real(expected)) if decl.name == "wcn" => {
                 for (value, &row) in found.iter().zip(rows) {
                     let close = (value - expected[row]).abs() <= 2e-6 * value;

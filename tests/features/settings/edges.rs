@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Residues of C-alphas alone, each linked to the one before.
+/// A structure of residues that have only a C-alpha, each linked to the one before.
 fn structure_of_c_alphas(positions: &[[i32; 3]]) -> Structure {
     let mut s = structure(positions.len(), 0);
     s.xyz = positions.to_vec();
@@ -184,7 +184,7 @@ fn a_structure_of_100000_residues_is_right() {
     assert_eq!(column, Column::Count(&expected));
     let found = table.column(TableName::Structures, 0);
     assert_column_close("rg", found, &[rg(&line.xyz)]);
-    // The chains' members are checked at smaller sizes; here that all are there.
+    // Other tests check the members of chains at smaller sizes; this one checks that all are there.
     let Column::Real(z) = table.column(TableName::Residues, 1) else {
         panic!("b_z is real")
     };

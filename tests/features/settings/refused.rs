@@ -107,7 +107,7 @@ fn atoms_in_one_point_reject_their_structure_and_no_other() {
         "{error}"
     );
     assert!(results[0].is_ok() && results[2].is_ok());
-    // The atoms of a ligand count with those of residues, where a feature looks at both.
+    // Where a feature reads both, the atoms of a ligand count with those of residues.
     let mut with_ligand = with_ligands(structure(70, 4), 4);
     let atom = with_ligand.ligands[0].atoms[0];
     with_ligand.ligands[0].atoms = vec![atom; 300].into();
