@@ -1,6 +1,6 @@
 //! Builds the kernels: compiles each file of `kernels/` to a fat binary if nvcc is found, and
-//! generates for each kernel a Rust module with its parameters by name
-//! (`src/features/kernels.rs` includes it), and the constants that kernels and their twins share
+//! generates for each kernel a Rust module with its parameters by name (`src/features/kernels.rs`
+//! includes it), and the constants that kernels and their twins share
 //! (`src/features/constants.rs`).
 
 #[path = "build/nvcc.rs"]

@@ -9,8 +9,8 @@ use tapeloop_signature::{Declarations, Signature};
 /// The files of `kernels/` by name.
 pub(crate) struct Sources(BTreeMap<String, String>);
 
-/// Types of the constants that Rust takes from the kernels, in CUDA and in Rust. A type comes before
-/// those that its name begins with.
+/// Types of the constants that Rust takes from the kernels, in CUDA and in Rust. A type comes
+/// before those that its name begins with.
 const INTEGER_TYPES: [(&str, &str); 3] =
     [("unsigned char", "u8"), ("unsigned", "u32"), ("int", "i32")];
 
@@ -53,8 +53,8 @@ impl Sources {
         &self.0[name]
     }
 
-    /// Rust declarations of the integer constants that files declare once, on a line of their own, as
-    /// a plain number.
+    /// Rust declarations of the integer constants that files declare once, on a line of their own,
+    /// as a plain number.
     pub(crate) fn constants(&self) -> String {
         let mut declarations: BTreeMap<&str, Vec<String>> = BTreeMap::new();
         for (file, text) in &self.0 {

@@ -18,7 +18,8 @@ struct Donor {
 
     __device__ inline bool has_hydrogen() const { return hydrogens[residue].w == DONOR; }
 
-    // The energy of a bond with an acceptor in cal/mol; 0 for the residue before, which is no acceptor.
+    // The energy of a bond with an acceptor in cal/mol; 0 for the residue before, which is no
+    // acceptor.
     __device__ inline int energy(unsigned acceptor) const
     {
         if (hydrogens[acceptor].w == INCOMPLETE || residue == acceptor + 1)
@@ -27,8 +28,8 @@ struct Donor {
         return bond_energy(backbone[residue].n, hydrogens[residue], to.c, to.o);
     }
 
-    // Calls visit(is_bond, acceptor) for 32 candidates at a time, one per lane. The residue must have
-    // an amide hydrogen. With OTHER_CHAINS only acceptors of other chains are bonds.
+    // Calls visit(is_bond, acceptor) for 32 candidates at a time, one per lane. The residue must
+    // have an amide hydrogen. With OTHER_CHAINS only acceptors of other chains are bonds.
     template <bool OTHER_CHAINS = false, typename Visit>
     __device__ inline void each_acceptor(Visit visit) const
     {

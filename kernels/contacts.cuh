@@ -98,8 +98,8 @@ struct ByPoints {
     }
 };
 
-// The search of ByPoints, by heavy atoms. `residue_of` has the residue of each atom plus one, and zero
-// for an atom of no residue.
+// The search of ByPoints, by heavy atoms. `residue_of` has the residue of each atom plus one, and
+// zero for an atom of no residue.
 struct ByAtoms {
     const Cells& cells;
     const StructureSpan& structure;

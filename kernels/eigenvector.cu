@@ -36,8 +36,8 @@ __device__ inline float eigen_random(unsigned value)
     return float((value ^ value >> 16) >> 8) / 16777216.0f;
 }
 
-// Calls take(m, slot) for each of the thread's residues of a chain; `slot` is the thread's partial sum
-// that residue m belongs to.
+// Calls take(m, slot) for each of the thread's residues of a chain; `slot` is the thread's partial
+// sum that residue m belongs to.
 template <typename Take> __device__ inline void each_row(unsigned count, Take take)
 {
     for (unsigned first = threadIdx.x; first < count; first += EIGEN_LANES)
@@ -63,9 +63,9 @@ struct ChainGraph {
     static constexpr unsigned FAR = 16, CROWDED = ~0u;
 
     // Chains that fit shared memory and have no crowded residue have their vectors there. Then a
-    // contact is 16 bits, the offset of its values in bytes. The first quadruple of words has the first
-    // word and 6 contacts, each further quadruple 8; the unused rest of the last quadruple has offsets
-    // of values that are 0.
+    // contact is 16 bits, the offset of its values in bytes. The first quadruple of words has the
+    // first word and 6 contacts, each further quadruple 8; the unused rest of the last quadruple
+    // has offsets of values that are 0.
     static constexpr unsigned FIRST = 6, TOGETHER = 8;
 
     template <bool PACKED>
@@ -305,8 +305,8 @@ struct EigenShared {
         return is_single || values[0] - values[1] > GAP * values[0];
     }
 
-    // Decides whether the iteration ends, by the sums of r.r and r.Ar of the residual r = Ax - value x,
-    // and sets the next round's filter. The first warp computes, the others wait.
+    // Decides whether the iteration ends, by the sums of r.r and r.Ar of the residual r = Ax -
+    // value x, and sets the next round's filter. The first warp computes, the others wait.
     __device__ inline void set_filter(bool is_first, bool is_last)
     {
         if (threadIdx.x < 32) {
@@ -356,8 +356,8 @@ template <bool PACKED> struct Iteration {
     double2 *x, *image;
     float2* rest;
 
-    // Adds the filter's vectors to x, after multiplying the second vector of x by `scale`; then updates
-    // A x and the Ritz values.
+    // Adds the filter's vectors to x, after multiplying the second vector of x by `scale`; then
+    // updates A x and the Ritz values.
     __device__ inline void add(double scale)
     {
         double partial[EIGEN_SLOTS][6] = {};
@@ -382,8 +382,8 @@ template <bool PACKED> struct Iteration {
         shared.set_ritz();
     }
 
-    // Replaces x by the Ritz vectors, whose residuals become the current vectors; then computes
-    // A r of the residuals r, and decides whether the iteration ends.
+    // Replaces x by the Ritz vectors, whose residuals become the current vectors; then computes A r
+    // of the residuals r, and decides whether the iteration ends.
     __device__ inline void rotate(bool is_first, bool is_last)
     {
         const double(&by)[2][2] = shared.combination;

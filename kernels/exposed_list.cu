@@ -1,9 +1,9 @@
 #include "exposed.cuh"
 #include "work.cuh"
 
-// Lists the exposed points of each atom, and makes each point and each atom a tree of its own; one warp
-// per atom. The header has the test points from index `first` on. Only the twin reads `structures`:
-// its threads take a structure each.
+// Lists the exposed points of each atom, and makes each point and each atom a tree of its own; one
+// warp per atom. The header has the test points from index `first` on. Only the twin reads
+// `structures`: its threads take a structure each.
 KERNEL(32 * WARPS)
 exposed_list(const unsigned* header, const StructureSpan* structures, const Atom* atoms,
              const unsigned* bits, const unsigned* starts, const unsigned* counts, float* x,

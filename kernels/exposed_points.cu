@@ -34,8 +34,8 @@ struct MarkOpen {
 };
 
 // Marks the exposed points of each atom: those that no other atom buries, of the model or of the
-// atom's chain. One warp per atom; the warp of the first atom of a run takes the whole run. The header
-// has the test points from index `first` on, as for sasa.
+// atom's chain. One warp per atom; the warp of the first atom of a run takes the whole run. The
+// header has the test points from index `first` on, as for sasa.
 KERNEL(shrake_rupley::THREADS, shrake_rupley::RESIDENT)
 exposed_points(const unsigned* header, const StructureSpan* structures, const ChainSpan* chains,
                const Atom* atoms, CELL_PARAMS, unsigned* bits, unsigned words, unsigned first,

@@ -2,9 +2,9 @@
 #include "work.cuh"
 
 // Finds where the exposed points of each atom start in the list, and their number; one block per
-// structure. totals[] has the number of a structure's points. rooms[], [structures, 2], has the first
-// point of each structure and the number of points that there is room for. If a structure's points
-// exceed its room, its atoms get none.
+// structure. totals[] has the number of a structure's points. rooms[], [structures, 2], has the
+// first point of each structure and the number of points that there is room for. If a structure's
+// points exceed its room, its atoms get none.
 KERNEL(BLOCK)
 exposed_spans(const unsigned* header, const StructureSpan* structures, const Atom* atoms,
               const unsigned* bits, const unsigned* rooms, unsigned* starts, unsigned* counts,

@@ -4,8 +4,8 @@
 #include "gather.cuh"
 #include "vector.cuh"
 
-// The largest number of atoms of a group; no standard residue has more. And the longest edge of the box
-// around a group of several atoms.
+// The largest number of atoms of a group; no standard residue has more. And the longest edge of the
+// box around a group of several atoms.
 constexpr unsigned FEW = 16;
 constexpr int FEW_EDGE = 16000;
 // An upper bound of the rounding errors, for coordinates of at most REACH + FEW_EDGE.
@@ -23,8 +23,8 @@ struct Around {
     float4 few[FEW];
 };
 
-// Computes |p - q|^2 - R^2 for a candidate p and each atom q of a group, as |p|^2 - 2 q . p + |q|^2 -
-// R^2.
+// Computes |p - q|^2 - R^2 for a candidate p and each atom q of a group, as |p|^2 - 2 q . p + |q|^2
+// - R^2.
 struct Few {
     float4* few;
     unsigned count;
@@ -89,10 +89,10 @@ struct Few {
     }
 };
 
-// Goes through a residue's atoms in groups, and for each group through the sorted atoms around it for
-// which want(sorted) is true; value(sorted) is stored for each. For each group it calls begin(), then
-// visit(few, candidate, value) with a different candidate in each lane of the warp, then end(length). A
-// lane without a candidate visits one that is far away.
+// Goes through a residue's atoms in groups, and for each group through the sorted atoms around it
+// for which want(sorted) is true; value(sorted) is stored for each. For each group it calls
+// begin(), then visit(few, candidate, value) with a different candidate in each lane of the warp,
+// then end(length). A lane without a candidate visits one that is far away.
 template <typename Want, typename Value, typename Begin, typename Visit, typename End>
 __device__ inline void each_few(Around& around, const Cells& cells, const Grid& grid,
                                 const ResidueSpan& residue, const Atom* atoms, unsigned radius,

@@ -1,7 +1,7 @@
 // The fused kernel calls all other kernels as device functions: each block runs all steps of a
 // batch for one structure, in a single launch. A text that includes this file first defines FUSED,
-// includes the files of the kernels, and lists the kernels as STEPS(STEP) in the order of their numbers
-// (src/features/image.rs).
+// includes the files of the kernels, and lists the kernels as STEPS(STEP) in the order of their
+// numbers (src/features/image.rs).
 enum Number {
 #define STEP(name) STEP_##name,
     STEPS(STEP)

@@ -1,5 +1,5 @@
-// Goes through the sorted atoms around a position or a box with a warp. The warp joins up to 32 runs of
-// sorted atoms into one sequence, and takes 32 atoms of it at a time.
+// Goes through the sorted atoms around a position or a box with a warp. The warp joins up to 32
+// runs of sorted atoms into one sequence, and takes 32 atoms of it at a time.
 #pragma once
 #include "cells.cuh"
 #include "vector.cuh"
@@ -35,7 +35,8 @@ __device__ inline float outside(float value, float edge)
 
 // The sequence of the sorted atoms of up to 32 runs, one run per lane; empty runs come last.
 struct Laid {
-    // The end of the lane's run in the sequence, and the offset from the sequence to the sorted atoms.
+    // The end of the lane's run in the sequence, and the offset from the sequence to the sorted
+    // atoms.
     unsigned ends, to_cells, total;
 
     // `places` is [32].
@@ -73,8 +74,8 @@ struct Laid {
 struct Places { uint2 scratch[32]; };
 
 // Calls visit(has_atom, sorted) for 32 sorted atoms at a time, one per lane, until all atoms within
-// `reach` of a position have been visited, and some farther ones. A lane without an atom gets has_atom
-// == false. `places` is [32].
+// `reach` of a position have been visited, and some farther ones. A lane without an atom gets
+// has_atom == false. `places` is [32].
 template <typename Visit>
 __device__ inline void each_candidate(const Cells& cells, const Grid& grid, Atom atom, int reach,
                                       uint2* places, Visit visit)
@@ -107,10 +108,10 @@ struct Box {
 };
 
 // Calls keep(place, atom, x, y, z) for every sorted atom within `reach` of the box, or a little
-// farther, for which want(atom) is true. `atom` is what load(sorted) returned for the sorted atom; x,
-// y, z are relative to the box's low corner; `place` counts up. Returns the number of kept atoms. Before
-// it exceeds `room`, full(count) is called, which returns how many atoms stay, or more than `room` to
-// stop. `places` is [32].
+// farther, for which want(atom) is true. `atom` is what load(sorted) returned for the sorted atom;
+// x, y, z are relative to the box's low corner; `place` counts up. Returns the number of kept
+// atoms. Before it exceeds `room`, full(count) is called, which returns how many atoms stay, or
+// more than `room` to stop. `places` is [32].
 template <typename Load, typename Want, typename Keep, typename Full>
 __device__ inline unsigned gather(const Cells& cells, const Grid& grid, const Box& box, int reach,
                                   unsigned room, uint2* places, Load load, Want want, Keep keep,

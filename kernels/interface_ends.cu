@@ -1,7 +1,7 @@
 #include "work.cuh"
 
-// Sums degrees over the residues of a structure, or over its chains, up to and including each of them;
-// one block per structure. totals[] has the sum of each structure.
+// Sums degrees over the residues of a structure, or over its chains, up to and including each of
+// them; one block per structure. totals[] has the sum of each structure.
 KERNEL(BLOCK)
 interface_ends(const unsigned* header, const StructureSpan* structures, const int* degrees,
                int* ends, int* totals, unsigned of_chains)

@@ -1,10 +1,10 @@
 #include "interfaces.cuh"
 
-// Writes a row for each pair of chains in contact, one block per earlier chain: the indices of the two
-// chains in the structure; the residues of each side in contact, and the pairs of them; the area that
-// both sides bury together, and that of each side, in A^2; and 0 hydrogen bonds, which interface_bonds
-// counts. `rooms`, `ends`, `partners` and `contacts` are those of interface_partners, `buried` that of
-// interface_areas. A chain's rows end at row_ends[].
+// Writes a row for each pair of chains in contact, one block per earlier chain: the indices of the
+// two chains in the structure; the residues of each side in contact, and the pairs of them; the
+// area that both sides bury together, and that of each side, in A^2; and 0 hydrogen bonds, which
+// interface_bonds counts. `rooms`, `ends`, `partners` and `contacts` are those of
+// interface_partners, `buried` that of interface_areas. A chain's rows end at row_ends[].
 KERNEL(BLOCK)
 interface_rows(const unsigned* header, const StructureSpan* structures, const ChainSpan* chains,
                const unsigned* members, const unsigned* rooms, const int* ends,

@@ -1,6 +1,6 @@
 // Interfaces: the chains near each residue, which are its partners, and pairs of chains in contact.
-// The kernels interface_*.cu pass both on in buffers of data-dependent length. Each of a structure's
-// units of room holds so many partners and interfaces.
+// The kernels interface_*.cu pass both on in buffers of data-dependent length. Each of a
+// structure's units of room holds so many partners and interfaces.
 #pragma once
 #include "gather.cuh"
 #include "other_chains.cuh"
@@ -13,9 +13,9 @@ struct Entries {
     unsigned begin, end;
 };
 
-// The entries of residue or chain `row` of a structure that has `count` of them from `first` on. They
-// end at ends[row], counted from the structure's first entry. `room` is the structure's first unit of
-// room and the number of units. Empty if the structure's entries exceed its room.
+// The entries of residue or chain `row` of a structure that has `count` of them from `first` on.
+// They end at ends[row], counted from the structure's first entry. `room` is the structure's first
+// unit of room and the number of units. Empty if the structure's entries exceed its room.
 __device__ inline Entries entries_of(const int* ends, unsigned first, unsigned count, unsigned row,
                                      const unsigned* room, unsigned per_unit)
 {
@@ -41,8 +41,8 @@ __device__ inline Entries interfaces_of(const StructureSpan& structure, const in
                       INTERFACES_PER_UNIT);
 }
 
-// Whether an atom of the residue is closer to a sorted atom than `least` or than the sum of both radii
-// and two probes, whichever is more.
+// Whether an atom of the residue is closer to a sorted atom than `least` or than the sum of both
+// radii and two probes, whichever is more.
 __device__ inline bool is_near(const Cells& cells, unsigned sorted, const ResidueSpan& residue,
                                const Atom* atoms, unsigned least, unsigned probes)
 {

@@ -1,11 +1,11 @@
 #include "exposed.cuh"
 #include "work.cuh"
 
-// Joins the trees of exposed points that are closer than `apart`: the points `firsts` of an atom with
-// each other if IS_ONE_ATOM, else with the points `seconds` of another atom. That atom is at d from the
-// first; `radius` is its radius with the probe, plus `apart`. Points of two atoms are joined only if the
-// line from one to the other leaves both spheres at once, which it does not between the two sides of a
-// thin wall.
+// Joins the trees of exposed points that are closer than `apart`: the points `firsts` of an atom
+// with each other if IS_ONE_ATOM, else with the points `seconds` of another atom. That atom is at d
+// from the first; `radius` is its radius with the probe, plus `apart`. Points of two atoms are
+// joined only if the line from one to the other leaves both spheres at once, which it does not
+// between the two sides of a thin wall.
 template <bool IS_ONE_ATOM>
 __device__ inline void join_points(const Exposed& points, PointRange firsts, PointRange seconds,
                                    float dx, float dy, float dz, float radius, float apart,

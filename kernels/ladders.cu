@@ -5,8 +5,8 @@
 constexpr int GAP_MAX = 6;
 // On one of its strands a bulge advances by fewer residues than this.
 constexpr int BULGE_MAX = 3;
-// The bit of a residue's marks that tells whether the ladder that begins with the residue's bridge 0
-// was joined to an earlier ladder. The bits for its other bridges follow.
+// The bit of a residue's marks that tells whether the ladder that begins with the residue's bridge
+// 0 was joined to an earlier ladder. The bits for its other bridges follow.
 constexpr unsigned JOINED_SHIFT = 8;
 
 // Consecutive bridges of one kind, between the residues i to i_end and j to j_end.
@@ -71,7 +71,8 @@ struct Ladders {
             && are_joined(ladder.i_end + 1, next.i) && are_joined(end + 1, begin);
     }
 
-    // Joins the first ladder that only a bulge separates from `ladder`; returns whether there is one.
+    // Joins the first ladder that only a bulge separates from `ladder`; returns whether there is
+    // one.
     __device__ inline bool join_next(Ladder& ladder) const
     {
         const int last = min(ladder.i_end + GAP_MAX, end);

@@ -29,7 +29,8 @@ struct Neighbour {
     }
 };
 
-// The nearest residues so far, sorted: `low` of lane k is the one of rank k, `high` the one of rank k +
+// The nearest residues so far, sorted: `low` of lane k is the one of rank k, `high` the one of rank
+// k +
 // 32.
 struct NearestList {
     unsigned count;
@@ -73,8 +74,8 @@ private:
     }
 };
 
-// Calls write(rank, other) for each rank below `count`, with the nearest residues that `search` finds,
-// and with NO_NEIGHBOUR for the ranks behind them. The first search looks within `reach`.
+// Calls write(rank, other) for each rank below `count`, with the nearest residues that `search`
+// finds, and with NO_NEIGHBOUR for the ranks behind them. The first search looks within `reach`.
 template <typename Search, typename Write>
 __device__ inline void list_nearest(const Search& search, unsigned count, unsigned reach,
                                     Write write)

@@ -1,10 +1,10 @@
 #include "exposed.cuh"
 #include "work.cuh"
 
-// Sets the x of exposed points that are not on the outer surface of their body to NOT_OUTER; one warp
-// per atom. The outer surface is the tree of points that has the body's point with the largest x. An
-// atom without a point on it loses all its points. Only the twin reads `structures`: its threads take a
-// structure each.
+// Sets the x of exposed points that are not on the outer surface of their body to NOT_OUTER; one
+// warp per atom. The outer surface is the tree of points that has the body's point with the largest
+// x. An atom without a point on it loses all its points. Only the twin reads `structures`: its
+// threads take a structure each.
 KERNEL(32 * WARPS)
 outer_surface(const unsigned* header, const StructureSpan* structures, const Atom* atoms,
               const unsigned* starts, unsigned* counts /* updated */, float* x /* updated */,

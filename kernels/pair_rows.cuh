@@ -13,9 +13,9 @@ template <typename Each> __device__ inline unsigned count_partners(Each each)
 }
 
 // Calls write(row, other) for each partner of a residue, with the rows in the partners' order. A
-// structure's rows lie in its room: rooms[], [structures, 2], has the first row and the number of rows.
-// If the rows exceed the room, none is written. A residue's rows end at ends[]; `unsorted` is scratch
-// memory.
+// structure's rows lie in its room: rooms[], [structures, 2], has the first row and the number of
+// rows. If the rows exceed the room, none is written. A residue's rows end at ends[]; `unsorted` is
+// scratch memory.
 template <typename Each, typename Write>
 __device__ inline void list_partners(const StructureSpan* structures, unsigned structure_index,
                                      unsigned residue, const unsigned* rooms, const int* ends,

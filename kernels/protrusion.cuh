@@ -1,5 +1,5 @@
-// Protrusion, which protrusion.cu and protrusion_own_chain.cu share. There are two kernels because a test
-// of each atom's chain would cost the first one registers.
+// Protrusion, which protrusion.cu and protrusion_own_chain.cu share. There are two kernels because
+// a test of each atom's chain would cost the first one registers.
 #pragma once
 #include "few.cuh"
 #include "work.cuh"

@@ -44,8 +44,8 @@ struct NearestPoint {
     }
 
 private:
-    // Lowers `least` to the squared distance of the nearest point of atom `other`, a different atom in
-    // each lane; lanes may have absent atoms.
+    // Lowers `least` to the squared distance of the nearest point of atom `other`, a different atom
+    // in each lane; lanes may have absent atoms.
     __device__ inline void update(Atom from, Atom other, unsigned source, float& least) const
     {
         PointRange range{};

@@ -1,7 +1,7 @@
 #include "work.cuh"
 
-// The edge of a cell for C-alphas and C-betas is 2^RESIDUE_CELL_SHIFT units of 0.001 A. A grid has at
-// most as many cells as the structure has atoms, or CELLS_MIN if that is more.
+// The edge of a cell for C-alphas and C-betas is 2^RESIDUE_CELL_SHIFT units of 0.001 A. A grid has
+// at most as many cells as the structure has atoms, or CELLS_MIN if that is more.
 constexpr unsigned RESIDUE_CELL_SHIFT = 13, CELLS_MIN = 64;
 
 // The largest of a value over the threads of a block. `shared` is [BLOCK / 32].

@@ -26,9 +26,9 @@ __device__ inline Position ideal_c_beta(const Backbone& backbone)
     return {int(x), int(y), int(z)};
 }
 
-// Makes atoms of each residue's C-alpha and C-beta, one thread per residue. `betas` are the C-betas of
-// the file. Where one is missing, an ideal C-beta takes its place, whose tag is not that of a side
-// chain.
+// Makes atoms of each residue's C-alpha and C-beta, one thread per residue. `betas` are the C-betas
+// of the file. Where one is missing, an ideal C-beta takes its place, whose tag is not that of a
+// side chain.
 KERNEL(256)
 residue_points(const unsigned* header, const ResidueSpan* residues, const Backbone* backbone,
                const Position* betas, Atom* ca, Atom* cb)

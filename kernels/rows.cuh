@@ -2,8 +2,8 @@
 #pragma once
 #include "work.cuh"
 
-// The residues of a chain or of a structure, by `axis`, which is CHAINS or STRUCTURES: for (unsigned k =
-// 0; k < rows.count; ++k) rows[k].
+// The residues of a chain or of a structure, by `axis`, which is CHAINS or STRUCTURES: for
+// (unsigned k = 0; k < rows.count; ++k) rows[k].
 struct Rows {
     unsigned start, count;
     const unsigned* members;

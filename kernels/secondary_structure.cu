@@ -19,8 +19,8 @@ struct Neighbourhood {
 
     __device__ inline bool is_joined(unsigned residue) const { return joined(hydrogens, end, residue); }
 
-    // Whether the chain turns by more than 70 degrees from C-alphas i-2 and i to i and i+2.
-    // Two C-alphas at the same position count as a turn of 90 degrees, as in DSSP.
+    // Whether the chain turns by more than 70 degrees from C-alphas i-2 and i to i and i+2. Two
+    // C-alphas at the same position count as a turn of 90 degrees, as in DSSP.
     __device__ inline bool is_bend(unsigned residue) const
     {
         constexpr double COS_70 = 0.3420201433256687;

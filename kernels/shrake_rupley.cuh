@@ -1,12 +1,12 @@
 // The Shrake-Rupley algorithm, which the kernels of solvent-accessible areas and exposed_points.cu
 // share.
 //
-// Neighbour j, at d from atom i, buries a test point u of i if u . d >= t, where
-// t = (|d|^2 + R_i^2 - R_j^2) / (2 R_i), with lengths in 0.001 A. d is exact, and every other operation
-// is rounded in the same way on all machines, so the counts are the same. Atoms beyond R_i + R_j bury
-// nothing, so testing more or fewer of them changes no count. Of several atoms of equal radius and
-// position only the first has open points. Areas are sums of n R^2 in integers, which do not depend on
-// the order of the terms.
+// Neighbour j, at d from atom i, buries a test point u of i if u . d >= t, where t = (|d|^2 + R_i^2
+// - R_j^2) / (2 R_i), with lengths in 0.001 A. d is exact, and every other operation is rounded in
+// the same way on all machines, so the counts are the same. Atoms beyond R_i + R_j bury nothing, so
+// testing more or fewer of them changes no count. Of several atoms of equal radius and position
+// only the first has open points. Areas are sums of n R^2 in integers, which do not depend on the
+// order of the terms.
 #pragma once
 #include "gather.cuh"
 #include "limits.cuh"
@@ -22,8 +22,8 @@ constexpr unsigned THREADS = 32;
 constexpr int GROUP_EDGE = 10000;
 // Searches reach this much beyond the farthest neighbour, which is more than the rounding errors.
 constexpr int SLACK = 1;
-// A half space is near if its plane is closer to the atom than this, in 0.001 A. An atom has about ten
-// near half spaces, which bury nine of ten points, so they are tested first.
+// A half space is near if its plane is closer to the atom than this, in 0.001 A. An atom has about
+// ten near half spaces, which bury nine of ten points, so they are tested first.
 constexpr float NEAR = 2440.0f;
 // The numbers of candidates (a multiple of the warp size) and of half spaces (a power of two) that
 // a warp has room for. In proteins one residue of a thousand has more candidates, and no atom more
@@ -45,8 +45,9 @@ struct Workspace {
     unsigned char living[TOGETHER];
 };
 
-// The other atoms: they bury points of a residue in the model, and are left out where its area alone is
-// computed. With NONE_OF_CHAIN there are no other atoms, and the model may be a single chain.
+// The other atoms: they bury points of a residue in the model, and are left out where its area
+// alone is computed. With NONE_OF_CHAIN there are no other atoms, and the model may be a single
+// chain.
 enum class Others { NONE, NONE_OF_CHAIN, CHAINS, ONE_CHAIN, GLYCANS, REST };
 
 // Whether there may be other atoms.
@@ -125,9 +126,9 @@ __device__ inline void fill_up(const Context& c, unsigned candidates)
     __syncwarp();
 }
 
-// Computes the half spaces of candidates first ... < last, which are whole steps, for an atom. If SPLIT,
-// only those of the other atoms if `others`, or only those of the rest. If a step's half spaces exceed
-// the room, none is written from this step on.
+// Computes the half spaces of candidates first ... < last, which are whole steps, for an atom. If
+// SPLIT, only those of the other atoms if `others`, or only those of the rest. If a step's half
+// spaces exceed the room, none is written from this step on.
 template <bool SPLIT>
 __device__ inline Listed find(const Context& c, const Center& center, unsigned atom_index,
                               bool others, unsigned first, unsigned last)
@@ -257,8 +258,9 @@ __device__ inline unsigned living_pass(const Context& c, unsigned block, unsigne
 // Numbers of an atom's points that are open without the other atoms, and in the model.
 struct Open { unsigned alone, model; };
 
-// Gets the open points of an atom, which are listed in c.work.living and counted from point `block`, and
-// ignores them. An implementation may get a block of an atom twice; then the second time counts.
+// Gets the open points of an atom, which are listed in c.work.living and counted from point
+// `block`, and ignores them. An implementation may get a block of an atom twice; then the second
+// time counts.
 struct CountOnly {
     static constexpr bool LISTS = false;
 
@@ -404,8 +406,8 @@ __device__ inline float angstrom2(unsigned long long area, const ResidueSpan& re
     return residue.atom_count > 0 ? float(double(area) * scale) : null_real();
 }
 
-// Writes the areas of each residue in the model, or in its chain alone if OTHERS is ONE_CHAIN. If OTHERS
-// is CHAINS, also writes the areas that other chains bury.
+// Writes the areas of each residue in the model, or in its chain alone if OTHERS is ONE_CHAIN. If
+// OTHERS is CHAINS, also writes the areas that other chains bury.
 template <Others OTHERS>
 __device__ inline void write_areas(const unsigned* header, const StructureSpan* structures,
                                    const ResidueSpan* residues, const Atom* atoms,

@@ -15,8 +15,8 @@ __device__ inline double scale_of(float value)
 
 // Computes for each residue the mean of a channel over the other residues whose C-alphas are within
 // the radius, of all chains or of the residue's chain, weighted by 1/d on request; one warp per
-// residue. Sums are in fixed point, so that they do not depend on the order. Their scale depends only on
-// the largest of the summed values.
+// residue. Sums are in fixed point, so that they do not depend on the order. Their scale depends
+// only on the largest of the summed values.
 KERNEL(32 * WARPS)
 smooth(const unsigned* header, const StructureSpan* structures, const ResidueSpan* residues,
        const Atom* atoms, CELL_PARAMS, const float* values, float* means, unsigned radius,

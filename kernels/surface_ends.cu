@@ -1,9 +1,9 @@
 #include "exposed.cuh"
 #include "work.cuh"
 
-// Finds the exposed point of each body with the largest x, and the first of several such points; one
-// warp per atom. A body is a tree of atoms. ends[], [atoms, 2], starts zeroed; the element of a body's
-// root gets the complement of the point's index, and x in 0.001 A from the grid's corner.
+// Finds the exposed point of each body with the largest x, and the first of several such points;
+// one warp per atom. A body is a tree of atoms. ends[], [atoms, 2], starts zeroed; the element of a
+// body's root gets the complement of the point's index, and x in 0.001 A from the grid's corner.
 KERNEL(32 * WARPS)
 surface_ends(const unsigned* header, const StructureSpan* structures, const ChainSpan* chains,
              const Atom* atoms, POINT_PARAMS, unsigned* bodies /* updated */,

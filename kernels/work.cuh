@@ -118,8 +118,8 @@ __device__ inline void each_tile(const unsigned* header, unsigned axis, Take tak
 #endif
 }
 
-// The sum over the threads of a block of BLOCK up to and including this one, plus `base`. Adds the sum
-// over all threads to `base`. `warp_sums` is [BLOCK / 32]; synchronize before it is used again.
+// The sum over the threads of a block of BLOCK up to and including this one, plus `base`. Adds the
+// sum over all threads to `base`. `warp_sums` is [BLOCK / 32]; synchronize before it is used again.
 __device__ inline unsigned block_scan(unsigned* warp_sums, unsigned value, unsigned& base)
 {
     const unsigned warp = threadIdx.x / 32;

@@ -123,8 +123,8 @@ impl FeatureRecorder<'_> {
         cell_counts
     }
 
-    /// Counts all points that features asked for, so that their density is checked even if no feature
-    /// asked for their cells.
+    /// Counts all points that features asked for, so that their density is checked even if no
+    /// feature asked for their cells.
     pub(super) fn check_density(&mut self) {
         let inputs = &self.buffers.inputs;
         let asked = [
@@ -194,8 +194,8 @@ impl Twin for cell_scan::Views<'_> {
     }
 }
 
-/// Sorts the atoms by cell, and by index within a cell. The atoms of a structure that is flagged keep
-/// their order, and its cells are empty.
+/// Sorts the atoms by cell, and by index within a cell. The atoms of a structure that is flagged
+/// keep their order, and its cells are empty.
 impl Twin for cell_fill::Views<'_> {
     fn run(self) {
         let (axis, atoms, start) = (self.axis, self.atoms, self.start);
@@ -261,8 +261,8 @@ impl Cells<'_> {
     }
 
     /// Calls `visit` with the original index of each sorted atom that is closer to `atom` than
-    /// `radius`, and of `atom` itself; with `own_chain` only for atoms of its chain. `runs` are those
-    /// of [`Cells::runs`].
+    /// `radius`, and of `atom` itself; with `own_chain` only for atoms of its chain. `runs` are
+    /// those of [`Cells::runs`].
     #[inline(always)]
     pub(super) fn each_within<S: Simd>(
         &self,

@@ -191,8 +191,7 @@ impl Twin for contact_number::Views<'_> {
 }
 
 /// Writes the number of atoms within each cutoff of `point` to `counts`, less one. If `chain` is
-/// the tag
-/// of an atom, only atoms of its chain are counted.
+/// the tag of an atom, only atoms of its chain are counted.
 #[inline(always)]
 fn count<S: Simd>(
     simd: S,

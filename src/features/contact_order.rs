@@ -229,8 +229,8 @@ impl SeparationSum {
         }
     }
 
-    /// Adds the contacts of an atom of the residue at position `position`. No two residues of a chain
-    /// have the same position.
+    /// Adds the contacts of an atom of the residue at position `position`. No two residues of a
+    /// chain have the same position.
     #[inline(always)]
     #[allow(clippy::too_many_arguments, reason = "an inner loop's state")]
     fn add<S: Simd>(

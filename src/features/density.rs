@@ -3,8 +3,7 @@
 //! Features compare a point with all points in the cells around it, so the time grows with the
 //! square of the number of points in one cell. A structure with too many points in a cell is no
 //! molecule, and is rejected: `cell_scan` flags it, and leaves its cells empty, so that a search
-//! finds
-//! nothing at once. Its results are not read.
+//! finds nothing at once. Its results are not read.
 
 use super::cell_kind::CELL_KINDS;
 use super::constants::{self, TOO_MANY, TOO_MANY_ON_AVERAGE};
@@ -23,8 +22,9 @@ pub(super) const CELL_POINTS_MAX: u32 = constants::CELL_POINTS_MAX;
 /// molecule is as dense in all of its cells as the densest one could be.
 pub(super) const MEAN_CELL_POINTS_MAX: u32 = constants::MEAN_CELL_POINTS_MAX;
 
-/// The flags of a structure's points, from the number of points in each cell: [`TOO_MANY`] if a cell
-/// has more than [`CELL_POINTS_MAX`], [`TOO_MANY_ON_AVERAGE`] if the cell of a point has more than
+/// The flags of a structure's points, from the number of points in each cell: [`TOO_MANY`] if a
+/// cell has more than [`CELL_POINTS_MAX`], [`TOO_MANY_ON_AVERAGE`] if the cell of a point has more
+/// than
 /// [`MEAN_CELL_POINTS_MAX`] on average; 0 otherwise.
 pub(super) fn flags_of(counts: &[u32]) -> u32 {
     let most = counts.iter().copied().max().unwrap_or(0);

@@ -21,9 +21,9 @@ pub(super) struct Entries<'a> {
 }
 
 impl Entries<'_> {
-    /// The range of the entries of residue or chain `row`. `structure` is the index of its structure,
-    /// and `all` the range of that structure's residues or chains. Empty if the structure's entries
-    /// exceed its room.
+    /// The range of the entries of residue or chain `row`. `structure` is the index of its
+    /// structure, and `all` the range of that structure's residues or chains. Empty if the
+    /// structure's entries exceed its room.
     pub(super) fn range_of(
         &self,
         structure: usize,
@@ -47,8 +47,7 @@ impl Entries<'_> {
     }
 
     /// Each residue or chain that has entries, with their range. `of_structure` returns the range
-    /// of a
-    /// structure's residues or chains.
+    /// of a structure's residues or chains.
     pub(super) fn all(
         &self,
         structures: &[StructureSpan],

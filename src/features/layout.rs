@@ -17,8 +17,8 @@ pub(super) const STRUCTURES: usize = 2;
 pub(super) const TILES: usize = 3;
 pub(super) const CHAINS: usize = 4;
 pub(super) const CELLS: usize = 5;
-/// Units of room for rows and points whose number follows from the data, such as pairs of residues. A
-/// unit has room for a fixed number of each kind.
+/// Units of room for rows and points whose number follows from the data, such as pairs of residues.
+/// A unit has room for a fixed number of each kind.
 pub(super) const PAIR_ROOM: usize = 6;
 pub(super) const LIGANDS: usize = 7;
 pub(super) const AXES: [&str; 8] = [
@@ -112,8 +112,8 @@ impl Atom {
 
 /// The properties of an atom in 32 bits: its radius in 0.001 A (11 bits; 0 is no atom), whether it
 /// is of a side chain, whether it is polar, and its chain in the batch (19 bits). In the tag of a
-/// ligand's atom the two flags tell whether it belongs to a ligand, not an ion or glycan, and whether
-/// it is a metal.
+/// ligand's atom the two flags tell whether it belongs to a ligand, not an ion or glycan, and
+/// whether it is a metal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(transparent)]
 pub(super) struct AtomTag(u32);
@@ -231,7 +231,8 @@ pub(super) struct SideChain {
     pub(super) chain: [Position; 5],
     /// A bit for each chi that has a bin, chi1's the lowest.
     pub(super) bins: u32,
-    /// The chi that half a turn changes in the names of atoms alone; [`NULL_COUNT`] if there is none.
+    /// The chi that half a turn changes in the names of atoms alone; [`NULL_COUNT`] if there is
+    /// none.
     pub(super) symmetric: i32,
     /// The number of missing atoms; [`NULL_COUNT`] for other residues than standard ones.
     pub(super) missing: i32,

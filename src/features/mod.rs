@@ -104,8 +104,7 @@ impl Features {
     }
 
     /// Reads the columns of `tables` alone: the [`FeatureTable`]s have none of the others, and no
-    /// time
-    /// is spent on them. Rows of pairs are read in any case.
+    /// time is spent on them. Rows of pairs are read in any case.
     #[must_use]
     pub fn reading(mut self, tables: &[TableName]) -> Self {
         self.tables = tables.to_vec();

@@ -255,8 +255,8 @@ impl Twin for pair_ends::Views<'_> {
     }
 }
 
-/// Each residue that has rows in its structure's room, with their range. Leaves out structures whose
-/// rows have outgrown their room.
+/// Each residue that has rows in its structure's room, with their range. Leaves out structures
+/// whose rows have outgrown their room.
 pub(super) fn listed_rows(
     structures: &[StructureSpan],
     rooms: &[u32],

@@ -49,8 +49,8 @@ impl FeatureBuffers {
     /// See [`density::check`].
     pub(super) fn check(&self, views: &ReadViews<'_>, structure: u32) -> Result<()> {
         match self.density {
-            // The host used to check this while it wrote the inputs, and `rejected.jsonl` still names
-            // that stage.
+            // The host used to check this while it wrote the inputs, and `rejected.jsonl` still
+            // names that stage.
             Some(flags) => density::check(views.get(flags)[structure as usize]).within(|| "write"),
             None => Ok(()),
         }
@@ -92,8 +92,8 @@ impl FeatureBuffers {
         (shared, rows)
     }
 
-    /// The extent that a structure needs for its rows and points whose number follows from the data;
-    /// `None` if its extent is large enough.
+    /// The extent that a structure needs for its rows and points whose number follows from the
+    /// data; `None` if its extent is large enough.
     pub(super) fn outgrown(
         &self,
         views: &ReadViews<'_>,

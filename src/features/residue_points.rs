@@ -57,8 +57,9 @@ impl FeatureRecorder<'_> {
         self.share(points)
     }
 
-    /// Records that the buffers which kernels compute from residues are zeroed first. A kernel of the
-    /// user's own also reads the rows of a rejected structure, which a fused launch does not write.
+    /// Records that the buffers which kernels compute from residues are zeroed first. A kernel of
+    /// the user's own also reads the rows of a rejected structure, which a fused launch does not
+    /// write.
     pub(super) fn clear_derived(&mut self) {
         if let Some(ResiduePoints { ca, cb }) = self.shared() {
             self.recorder.memset(ca, 0);
@@ -132,8 +133,7 @@ fn points(residue: &ResidueSpan, backbone: &Backbone, beta: Position) -> (Atom, 
 }
 
 /// The ideal C-beta of a backbone. It is missing if an atom is, or if the backbone is so broken
-/// that it
-/// is beyond the bounds of coordinates.
+/// that it is beyond the bounds of coordinates.
 fn ideal_c_beta(backbone: &Backbone) -> Position {
     let Backbone { n, ca, c, .. } = *backbone;
     if ![n, ca, c].into_iter().all(Position::is_present) {

@@ -15,8 +15,7 @@ use crate::workload::ReadViews;
 use half::{bf16, f16};
 
 /// A result column: every `stride`-th element of a buffer, from index `value` on. These are the
-/// values
-/// at this index of each row.
+/// values at this index of each row.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ResultColumn {
     buffer: ResultBuffer,

@@ -135,8 +135,7 @@ impl Twin for rsa::Views<'_> {
 }
 
 /// The mean of the values in the window around `index` that are not NaN. The chain is reflected at
-/// its
-/// ends, as often as the window needs.
+/// its ends, as often as the window needs.
 fn mean_around(values: &[f32], index: usize) -> f32 {
     let last = values.len() - 1;
     let (mut sum, mut count) = (0f64, 0f64);

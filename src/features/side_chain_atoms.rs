@@ -229,8 +229,7 @@ impl Twin for side_chain_atoms::Views<'_> {
 }
 
 /// The side chain of a residue with these atoms. The residue's standard amino acid decides which
-/// atoms
-/// belong to it.
+/// atoms belong to it.
 fn side_chain(residue: &ResidueSpan, names: &[AtomName], atoms: &[Atom]) -> SideChain {
     let mut found = SideChain::NONE;
     let definition = SideChainAtoms::by_letter(residue.aa);

@@ -222,7 +222,8 @@ fn for_each_distance<S: Simd, const COMPACT: bool>(
     }
 }
 
-/// Computes the sums over `all`, or over those of the own chain, for the residues `centres`, at most
+/// Computes the sums over `all`, or over those of the own chain, for the residues `centres`, at
+/// most
 /// [`VECTORS`] vectors.
 #[inline(always)]
 fn weighted_sums<S: Simd, const COMPACT: bool, const OWN_CHAIN: bool>(

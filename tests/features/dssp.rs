@@ -1,6 +1,5 @@
 //! Secondary structure and hydrogen bonds: against DSSP's sequential rules, written out naively,
-//! against
-//! other programs, and at breaks and missing atoms.
+//! against other programs, and at breaks and missing atoms.
 
 mod pieces;
 mod table;

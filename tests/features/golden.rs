@@ -228,8 +228,7 @@ fn the_samples_match_the_golden_tables() {
 }
 
 /// Leaves out pairs whose energy is too weak for a bond: two may have the same energy to 0.001
-/// kcal/mol,
-/// and one may round to 0.
+/// kcal/mol, and one may round to 0.
 fn leave_out_weak_bonds(
     golden: &Table,
     name: &str,

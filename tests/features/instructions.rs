@@ -1,6 +1,5 @@
 //! The numbers of instructions of the code that has to be fast: reading a file, writing a structure
-//! into a
-//! slot, and passing an item through the engine. The limits and their reasons are in
+//! into a slot, and passing an item through the engine. The limits and their reasons are in
 //! `instructions.tsv`.
 
 use crate::every_feature::every_feature;

@@ -60,8 +60,7 @@ fn buckets<W: Workload>(workload: W, backend: &Arc<dyn Backend>, capacity: Exten
 }
 
 /// The kernels rely on what their workload writes, so only an engine of that workload gives them
-/// their
-/// code.
+/// their code.
 #[test]
 fn built_in_kernels_have_their_code_in_an_engine_of_their_own_workload_alone() {
     let backend: Arc<dyn Backend> = Arc::new(CpuBackend::inline());

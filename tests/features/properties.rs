@@ -1,5 +1,5 @@
-//! Properties that every feature's columns must have: they depend on distances and chains, not on the
-//! coordinate frame, the order of atoms or the other structures of the batch.
+//! Properties that every feature's columns must have: they depend on distances and chains, not on
+//! the coordinate frame, the order of atoms or the other structures of the batch.
 
 mod chain_order;
 

@@ -1,6 +1,5 @@
 //! Real columns of residues in 16 bits are within their error bound of those in 32 bits, and all
-//! other
-//! columns are the same.
+//! other columns are the same.
 
 use crate::made_up::structure;
 use crate::samples;

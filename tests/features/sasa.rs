@@ -175,7 +175,8 @@ fn an_atom_buries_no_point_of_its_own_and_of_two_at_one_place_the_first_shows() 
     );
     assert_matches(&s, &alone[0], &Sasa::default());
     assert!(real(alone[0].column(TableName::Residues, 0))[1] > 300.0);
-    // All atoms of the second residue are at one position: only the first of the largest is exposed.
+    // All atoms of the second residue are at one position: only the first of the largest is
+    // exposed.
     let atoms = atoms_of(&s, 1);
     s.xyz[atoms].fill([0, 90_000, 0]);
     let same = compute(

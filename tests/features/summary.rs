@@ -1,6 +1,5 @@
 //! B factors and pLDDT, and the summaries of chains and structures over their rows, against
-//! definitions
-//! written out naively.
+//! definitions written out naively.
 
 use crate::made_up::structure;
 use crate::samples::{sample, samples};

@@ -1,6 +1,5 @@
 //! The features of all samples on several cards against those on one card. On a machine with one
-//! card,
-//! two backends on it stand for two cards.
+//! card, two backends on it stand for two cards.
 
 use crate::every_feature::every_feature;
 use crate::gpu::say;

@@ -9,8 +9,7 @@ use tapeloop::record::{Buffer, Kernel, Recorder};
 const BYTES: usize = 70_000;
 
 /// Ranges of odd sizes, at addresses that are and are not multiples of 16: offset on the host,
-/// offset on
-/// the device, and length in bytes.
+/// offset on the device, and length in bytes.
 const UPLOADS: [(usize, usize, usize); 5] = [
     (0, 0, 16),
     (16, 32, 40_000),

@@ -1,6 +1,5 @@
 //! Graphs on a real device, where only CUDA shows a behaviour, and changes while long kernels run.
-//! The
-//! other tests of graphs are scenarios of `tapeloop-conformance`.
+//! The other tests of graphs are scenarios of `tapeloop-conformance`.
 
 use crate::give::Give;
 use crate::gpu::*;
@@ -210,8 +209,7 @@ fn upload(device_slot: &dyn DeviceSlot, saxpy: &Saxpy) -> Op {
 }
 
 /// Another kind of operation is another topology, and so is a copy that goes the other way, which
-/// is a
-/// node of the same type.
+/// is a node of the same type.
 #[test]
 #[ignore = "needs a CUDA device"]
 fn the_driver_names_where_a_topology_differs() {

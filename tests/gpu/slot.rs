@@ -1,6 +1,5 @@
 //! Slots on a real device, where only CUDA shows a behaviour. The other tests of slots are
-//! scenarios of
-//! `tapeloop-conformance`.
+//! scenarios of `tapeloop-conformance`.
 
 use crate::gpu::*;
 use std::process::Command;
@@ -155,7 +154,8 @@ fn two_backends_live_beside_each_other() {
 
 const CHILD: &str = "TAPELOOP_TEST_CHILD";
 
-/// An illegal address makes the whole process lose the device, so this test runs in its own process.
+/// An illegal address makes the whole process lose the device, so this test runs in its own
+/// process.
 #[test]
 #[ignore = "needs a CUDA device"]
 fn a_fault_is_an_error_in_is_done_and_wait_and_drops_do_not_hang() {

@@ -22,13 +22,11 @@ const VECTOR_ERROR: f64 = 3e-5;
 /// Two eigenvalues that differ by less are the same, in shares of the larger.
 const GAP: f64 = 1e-6;
 /// The second vector is dropped if subtracting its part along the first leaves no more than this
-/// share
-/// of its squared length.
+/// share of its squared length.
 const DEPENDENT: f64 = 1e-12;
 /// The largest eigenvalue that the filter damps, in shares of the Ritz value. In the first round it
-/// is
-/// at least `UPPER_FIRST`; otherwise it is the Rayleigh quotient of the residual, between `UPPER_MIN`
-/// and `UPPER_MAX`.
+/// is at least `UPPER_FIRST`; otherwise it is the Rayleigh quotient of the residual, between
+/// `UPPER_MIN` and `UPPER_MAX`.
 const UPPER_FIRST: f64 = 0.7;
 const UPPER_MIN: f64 = 0.3;
 const UPPER_MAX: f64 = 0.9999;
@@ -45,8 +43,8 @@ const DEGREE_FIRST: u32 = constants::DEGREE_FIRST;
 /// The largest degree of any round's polynomial.
 const DEGREE_MAX: u32 = constants::DEGREE_MAX;
 
-/// The partial sums of a sum over a chain: residue m is added to sum m % LANES. The partial sums are
-/// added in groups of [`GROUP`].
+/// The partial sums of a sum over a chain: residue m is added to sum m % LANES. The partial sums
+/// are added in groups of [`GROUP`].
 const LANES: usize = constants::EIGEN_LANES as usize;
 const GROUP: usize = 32;
 
@@ -322,8 +320,7 @@ impl<'a> EigenIteration<'a> {
     }
 
     /// Adds the filter's vectors to x, after multiplying the second vector of x by `scale`; then
-    /// updates
-    /// A x and the Ritz values.
+    /// updates A x and the Ritz values.
     fn add(&mut self, scale: f64) {
         let (graph, now, largest) = (self.graph, &self.now, self.largest);
         let (x, image) = (&mut self.x, &mut self.image);
@@ -345,8 +342,8 @@ impl<'a> EigenIteration<'a> {
         }));
     }
 
-    /// Replaces x by the Ritz vectors, whose residuals become the current vectors; then computes
-    /// A r of the residuals r, and decides whether the iteration ends.
+    /// Replaces x by the Ritz vectors, whose residuals become the current vectors; then computes A
+    /// r of the residuals r, and decides whether the iteration ends.
     fn rotate(&mut self, is_first: bool, is_last: bool) {
         let [by_one, by_two] = self.ritz.combination;
         let [value, second] = self.ritz.values;
@@ -371,8 +368,7 @@ impl<'a> EigenIteration<'a> {
     }
 
     /// Decides whether the iteration ends, by the sums of r.r and r.Ar of the residual r, and sets
-    /// the
-    /// next round's filter.
+    /// the next round's filter.
     fn set_filter(&mut self, squares: f64, slope: f64, is_first: bool, is_last: bool) {
         let [largest, second] = self.ritz.values;
         self.residual = squares.sqrt();

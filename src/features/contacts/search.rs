@@ -52,8 +52,8 @@ trait NeighbourSearch: Sync {
 
     fn residues(&self) -> &[ResidueSpan];
 
-    /// Whether a search from a residue can find others: it has a position, and its structure's cells
-    /// are not empty.
+    /// Whether a search from a residue can find others: it has a position, and its structure's
+    /// cells are not empty.
     fn is_searchable(&self, residue: usize) -> bool;
 
     /// Whether `other`, of the same structure, counts as a neighbour if it is near enough.
@@ -354,8 +354,7 @@ impl NearestSearch {
 }
 
 /// Writes the partners of one residue, as indices from residue `start` on, and null in the rows
-/// behind
-/// the last one.
+/// behind the last one.
 fn fill_partners(partners: &mut [i32], nearest: &[(u64, u32)], start: u32) {
     partners.fill(NULL_COUNT);
     for (partner, (_, other)) in partners.iter_mut().zip(nearest) {

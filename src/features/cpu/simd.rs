@@ -16,8 +16,8 @@ pub(in super::super) fn level() -> Level {
     *LEVEL.get_or_init(Level::new)
 }
 
-/// Cuts a range into vectors: the index of each one's first element, and the number of its lanes that
-/// lie in the range.
+/// Cuts a range into vectors: the index of each one's first element, and the number of its lanes
+/// that lie in the range.
 #[inline(always)]
 pub(in super::super) fn vectors<S: Simd>(
     _: S,
@@ -105,8 +105,8 @@ pub(in super::super) fn squared<S: Simd>(
     (square(x) + square(y) + square(z)).bitcast()
 }
 
-/// A mask of the lanes, of the vector of atoms from index `first` on, whose atoms are in the chain of
-/// `tag`.
+/// A mask of the lanes, of the vector of atoms from index `first` on, whose atoms are in the chain
+/// of `tag`.
 #[inline(always)]
 pub(in super::super) fn in_same_chain<S: Simd>(
     simd: S,

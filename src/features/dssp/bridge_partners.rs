@@ -38,8 +38,8 @@ impl Twin for bridge_partners::Views<'_> {
     }
 }
 
-/// Finds the bridges of a residue; its structure starts at residue `first`. Each pattern of a bridge
-/// consists of a bond of the residue's or the next residue's N-H, and one more bond.
+/// Finds the bridges of a residue; its structure starts at residue `first`. Each pattern of a
+/// bridge consists of a bond of the residue's or the next residue's N-H, and one more bond.
 fn find(
     residue: usize,
     first: usize,

@@ -273,9 +273,9 @@ impl BondSearch {
             .resize(self.near.len().max(candidates + LANES_MAX), 0);
     }
 
-    /// Writes the residues whose C-alphas are within reach into `near`, and returns their number. The
-    /// residue itself, `done.end`, and those in `done` are left out. With `WHOLE` a whole vector may
-    /// be loaded from any sorted atom on.
+    /// Writes the residues whose C-alphas are within reach into `near`, and returns their number.
+    /// The residue itself, `done.end`, and those in `done` are left out. With `WHOLE` a whole
+    /// vector may be loaded from any sorted atom on.
     #[inline(always)]
     fn find<S: Simd, const WHOLE: bool>(
         &mut self,
@@ -314,9 +314,9 @@ impl BondSearch {
     }
 }
 
-/// Adds the bonds between `residue` and the residues `near` to the best bonds of both. `best` has the
-/// bonds of the residues from `start` on; it does not change for partners before or behind those. The
-/// N-H of a residue and the O of the residue before it are never bonded.
+/// Adds the bonds between `residue` and the residues `near` to the best bonds of both. `best` has
+/// the bonds of the residues from `start` on; it does not change for partners before or behind
+/// those. The N-H of a residue and the O of the residue before it are never bonded.
 #[inline(always)]
 fn add_bonds<S: Simd>(
     simd: S,

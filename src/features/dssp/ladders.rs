@@ -11,8 +11,8 @@ use std::ops::Range;
 const GAP_MAX: usize = 6;
 /// On one of its strands a bulge advances by fewer residues than this.
 const BULGE_MAX: usize = 3;
-/// The bit of a residue's marks that tells whether the ladder that begins with the residue's bridge 0
-/// was joined to an earlier ladder. The bits for its other bridges follow.
+/// The bit of a residue's marks that tells whether the ladder that begins with the residue's bridge
+/// 0 was joined to an earlier ladder. The bits for its other bridges follow.
 const JOINED_SHIFT: usize = 8;
 
 /// Consecutive bridges of one kind, between the residues i to i_end and j to j_end.

@@ -64,8 +64,8 @@ impl StateInputs<'_> {
         is_joined(self.hydrogens, residue)
     }
 
-    /// Whether the chain turns by more than 70 degrees from C-alphas i-2 and i to i and i+2.
-    /// Two C-alphas at the same position count as a turn of 90 degrees, as in DSSP.
+    /// Whether the chain turns by more than 70 degrees from C-alphas i-2 and i to i and i+2. Two
+    /// C-alphas at the same position count as a turn of 90 degrees, as in DSSP.
     fn is_bend(&self, residue: usize) -> bool {
         const COS_70: f64 = 0.3420201433256687;
         // The first residue of the batch is not joined to another.

@@ -1,8 +1,8 @@
 //! The table of interfaces: pairs of chains whose residues are in contact.
 //!
 //! The partners of a residue are the other chains near it, in ascending order. Kernels list the
-//! partners, count the residue's contacts with each and the area that each buries of it, and sum both
-//! over the residues of the two chains of a pair.
+//! partners, count the residue's contacts with each and the area that each buries of it, and sum
+//! both over the residues of the two chains of a pair.
 
 mod pairs;
 mod partners;

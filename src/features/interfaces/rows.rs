@@ -46,8 +46,7 @@ impl InterfaceBuffers {
     }
 
     /// Adds the rows of a structure to `columns`, and returns their range, which is empty if they
-    /// have
-    /// outgrown the structure's room.
+    /// have outgrown the structure's room.
     pub(in super::super) fn read(
         &self,
         views: &ReadViews<'_>,

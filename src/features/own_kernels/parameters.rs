@@ -178,7 +178,8 @@ fn number_of(number: Number, value: f64) -> Result<Scalar> {
     macro_rules! integer {
         ($type:ty) => {{
             let integer = value as $type;
-            // No f64 equals the largest integer of 64 bits, and the cast clamps larger values to it.
+            // No f64 equals the largest integer of 64 bits, and the cast clamps larger values to
+            // it.
             let is_beyond = <$type>::BITS == 64 && integer == <$type>::MAX;
             if integer as f64 != value || is_beyond {
                 let name = stringify!($type);

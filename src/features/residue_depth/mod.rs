@@ -1,10 +1,9 @@
 //! Residue depth: how far atoms are from the outer surface.
 //!
 //! The exposed points of [`sasa`](super::sasa) are listed in a buffer of data-dependent length.
-//! Points
-//! that are near each other are joined to connected components, and so are atoms whose spheres
-//! overlap, which are bodies. The component that has the end of a body along x is its outer surface;
-//! the others bound its cavities.
+//! Points that are near each other are joined to connected components, and so are atoms whose
+//! spheres overlap, which are bodies. The component that has the end of a body along x is its outer
+//! surface; the others bound its cavities.
 
 mod nearest;
 mod points;
@@ -52,8 +51,7 @@ const CHAINS: &[&str] = &["none", "all", "own"];
 const APART_MAX: f64 = 10_000.0;
 
 /// Test points do not rotate with the structure. Depths change by more near pockets whose necks are
-/// as
-/// narrow as the distance of the points.
+/// as narrow as the distance of the points.
 const DEPTH_ROTATION: Tolerance = Tolerance::absolute(0.3).but_for(50);
 
 impl Feature for ResidueDepth {
@@ -233,8 +231,8 @@ impl Feature for ResidueDepth {
     }
 }
 
-/// How much farther than two spheres reach the first search for the nearest point looks, in 0.001 A.
-/// The results do not depend on it.
+/// How much farther than two spheres reach the first search for the nearest point looks, in 0.001
+/// A. The results do not depend on it.
 const FIRST_REACH: u32 = 1_000;
 
 /// So many residues of a structure get half a unit of room more: small structures expose more.

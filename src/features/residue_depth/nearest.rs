@@ -119,16 +119,14 @@ impl NearestPoint<'_> {
     }
 
     /// Atoms of this radius at this distance or farther have no point nearer than `least`, which is
-    /// the
-    /// square of a distance. The distance includes 1 for rounding errors.
+    /// the square of a distance. The distance includes 1 for rounding errors.
     fn farthest(&self, least: f32, radius: u32) -> f32 {
         least.sqrt() + radius as f32 + 1.0
     }
 
     /// Lowers `least` to the squared distance of the nearest point of atom `source`. The tags are
-    /// those
-    /// of the atom whose depth is computed and of `source`; `to` is the vector from the first to the
-    /// second, and `d2` its squared length.
+    /// those of the atom whose depth is computed and of `source`; `to` is the vector from the first
+    /// to the second, and `d2` its squared length.
     #[inline(always)]
     fn update<S: Simd>(
         &self,

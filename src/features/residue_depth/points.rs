@@ -41,8 +41,7 @@ impl Points<'_> {
     }
 
     /// The vectors of points from `first` on, relative to their atoms. Only the first `lanes` lanes
-    /// are
-    /// defined.
+    /// are defined.
     #[inline(always)]
     pub(super) fn load<S: Simd>(&self, simd: S, first: usize, lanes: usize) -> [S::f32s; 3] {
         // A map of the array is not inlined, and takes a third of the time.
@@ -55,8 +54,8 @@ impl Points<'_> {
 }
 
 impl Cells<'_> {
-    /// The vectors of the differences between the sorted atoms from index `first` on and the position
-    /// `from`. Only the first `lanes` lanes are defined.
+    /// The vectors of the differences between the sorted atoms from index `first` on and the
+    /// position `from`. Only the first `lanes` lanes are defined.
     #[inline(always)]
     pub(super) fn differences<S: Simd>(
         &self,

@@ -119,8 +119,9 @@ impl SurfaceSearch<'_> {
         }
     }
 
-    /// Joins the points `mine` of an atom with the points `theirs` of another atom, which is at `to`
-    /// from the first. Points of the first that are not within `near` of the second are skipped.
+    /// Joins the points `mine` of an atom with the points `theirs` of another atom, which is at
+    /// `to` from the first. Points of the first that are not within `near` of the second are
+    /// skipped.
     #[inline(always)]
     fn join_points<S: Simd>(
         &self,
@@ -142,11 +143,9 @@ impl SurfaceSearch<'_> {
     }
 
     /// Joins a point with the points `others` that are near it. Their atom is at `to` from the
-    /// point's
-    /// atom, or the same atom with `ONE_ATOM`. Points of two atoms are joined only if the line from
-    /// one
-    /// to the other leaves both spheres at once, which it does not between the two sides of a thin
-    /// wall.
+    /// point's atom, or the same atom with `ONE_ATOM`. Points of two atoms are joined only if the
+    /// line from one to the other leaves both spheres at once, which it does not between the two
+    /// sides of a thin wall.
     #[inline(always)]
     fn join_near<S: Simd, const ONE_ATOM: bool>(
         &self,

@@ -58,8 +58,8 @@ pub(in crate::features) fn glycan_deltas(r: &mut FeatureRecorder<'_>) -> Results
     deltas
 }
 
-/// The area of each ligand alone, and the part of it that the rest of the model buries,
-/// `[ligands, 2]` in A^2; NaN for a ligand without atoms.
+/// The area of each ligand alone, and the part of it that the rest of the model buries, `[ligands,
+/// 2]` in A^2; NaN for a ligand without atoms.
 pub(in crate::features) fn ligand_areas(r: &mut FeatureRecorder<'_>) -> Results<f32> {
     let points = shared_areas(r).points;
     let settings: &Sasa = r.settings();

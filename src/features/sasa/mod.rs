@@ -164,8 +164,8 @@ struct SharedAreas {
 }
 
 /// Areas in the model, or in the chain alone if the settings say so, `[residues, 3]` in A^2: of all
-/// atoms, of the side chain and of the polar atoms; NaN for a residue without atoms. They stay on the
-/// device unless the columns of [`Sasa`] were requested.
+/// atoms, of the side chain and of the polar atoms; NaN for a residue without atoms. They stay on
+/// the device unless the columns of [`Sasa`] were requested.
 pub(super) fn areas(r: &mut FeatureRecorder<'_>) -> Results<f32> {
     shared_areas(r).model
 }

@@ -81,8 +81,8 @@ impl<const N: usize> Compacted<N> {
         }
     }
 
-    /// An appender behind the first `len` values, with room for `more`. The caller sets the columns'
-    /// `len` to the appender's when all values are appended.
+    /// An appender behind the first `len` values, with room for `more`. The caller sets the
+    /// columns' `len` to the appender's when all values are appended.
     #[inline(always)]
     fn appender(&mut self, len: usize, more: usize) -> Appender<'_, N> {
         let room = len + more + LANES_MAX;
@@ -134,7 +134,8 @@ impl<const N: usize> Appender<'_, N> {
 }
 
 impl Appender<'_, 1> {
-    /// Repeats the last value up to a multiple of [`HALF_SPACES_PER_CHECK`], and returns the length.
+    /// Repeats the last value up to a multiple of [`HALF_SPACES_PER_CHECK`], and returns the
+    /// length.
     #[inline(always)]
     fn pad(self) -> usize {
         let end = self.len.next_multiple_of(HALF_SPACES_PER_CHECK);
@@ -250,8 +251,8 @@ impl Neighbours {
         self.far_pass::<S, O>(simd)
     }
 
-    /// Sets a bit of `bits` for each open point of an atom, and clears the bits of all other points.
-    /// `O` must select no other atoms; `others` only tells which atoms are present.
+    /// Sets a bit of `bits` for each open point of an atom, and clears the bits of all other
+    /// points. `O` must select no other atoms; `others` only tells which atoms are present.
     #[inline(always)]
     pub(super) fn mark_open<S: Simd, O: Others>(
         &mut self,

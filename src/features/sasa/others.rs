@@ -1,5 +1,5 @@
-//! The other atoms: they bury points of an atom in the model, and are left out where the area of the
-//! atom's residue, chain or ligand alone is computed.
+//! The other atoms: they bury points of an atom in the model, and are left out where the area of
+//! the atom's residue, chain or ligand alone is computed.
 
 use super::super::layout::AtomTag;
 use fearless_simd::prelude::*;
@@ -11,12 +11,11 @@ pub(super) trait Others: Copy {
     const ANY: bool;
 
     /// A mask of the neighbours, with these tags and indices in the batch, that are other atoms for
-    /// an
-    /// atom with the tag `tag`.
+    /// an atom with the tag `tag`.
     fn is_other<S: Simd>(self, tag: AtomTag, tags: S::u32s, sources: S::u32s) -> S::mask32s;
 
-    /// The lanes of `near` whose atoms, with these tags and indices in the batch, are in the model at
-    /// all.
+    /// The lanes of `near` whose atoms, with these tags and indices in the batch, are in the model
+    /// at all.
     #[inline(always)]
     fn present<S: Simd>(self, near: S::mask32s, _: S::u32s, _: S::u32s) -> S::mask32s {
         near

@@ -75,8 +75,7 @@ fn chain_of(ca: &[[i32; 3]]) -> Structure {
 }
 
 /// Chains with difficult contact matrices: a line, a ring, pairs, and copies of a blob that a chain
-/// of
-/// some residues links, or that nothing links.
+/// of some residues links, or that nothing links.
 fn awkward_chains() -> Vec<Structure> {
     let line = |n: i32, apart: i32| (0..n).map(move |i| [apart * i, 0, 0]);
     let ring = (0..24).map(|i| {
