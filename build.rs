@@ -15,14 +15,14 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use tapeloop_signature::{CudaType, Number, Parameter, PointerAccess, Signature, vector};
-use units::{Sources, Unit};
+use units::{Sources, TranslationUnit};
 
 /// The fused kernel, which calls all other kernels as functions. NVRTC compiles it where it is used.
 const FUSED: &str = "fused.cu";
 
 fn main() {
     // SAFETY: cargo has started the build script, and this is its first line.
-    let jobs = unsafe { Jobs::of_cargo() };
+    let jobs = unsafe { Jobs::from_cargo() };
     for file in ["build.rs", "build", "kernels"] {
         println!("cargo::rerun-if-changed={file}");
     }
@@ -57,7 +57,7 @@ fn build_kernels(jobs: &Jobs) -> Result<(), String> {
     let files = sources
         .names()
         .filter(|name| name.ends_with(".cu") && *name != FUSED);
-    let units: Vec<Unit> = files
+    let units: Vec<TranslationUnit> = files
         .map(|file| sources.unit(file))
         .collect::<Result<_, _>>()?;
     let signatures: Vec<Signature> = units
@@ -75,7 +75,7 @@ fn build_kernels(jobs: &Jobs) -> Result<(), String> {
             .then_some(nvcc),
         None => None,
     };
-    let binary = |unit: &Unit| match &nvcc {
+    let binary = |unit: &TranslationUnit| match &nvcc {
         Some(_) => {
             let path = nvcc::fat_binary(&binaries, unit);
             format!("Some(include_bytes!({:?}))", path.display().to_string())
@@ -96,7 +96,11 @@ fn build_kernels(jobs: &Jobs) -> Result<(), String> {
 }
 
 /// Generates the list of all files of `kernels/`, and that of the units.
-fn units_rust(sources: &Sources, units: &[Unit], binary: &dyn Fn(&Unit) -> String) -> String {
+fn units_rust(
+    sources: &Sources,
+    units: &[TranslationUnit],
+    binary: &dyn Fn(&TranslationUnit) -> String,
+) -> String {
     let files: String = sources
         .names()
         .map(|name| {
@@ -104,9 +108,9 @@ fn units_rust(sources: &Sources, units: &[Unit], binary: &dyn Fn(&Unit) -> Strin
             format!("({name:?}, include_str!(concat!(env!(\"CARGO_MANIFEST_DIR\"), {path:?}))), ")
         })
         .collect();
-    let unit = |unit: &Unit| {
+    let unit = |unit: &TranslationUnit| {
         let (name, headers, binary) = (&unit.name, &unit.headers, binary(unit));
-        format!("Unit {{ name: {name:?}, headers: &{headers:?}, binary: {binary} }}, ")
+        format!("TranslationUnit {{ name: {name:?}, headers: &{headers:?}, binary: {binary} }}, ")
     };
     let list: String = units.iter().map(unit).collect();
     let (all, count) = (sources.names().count(), units.len());
@@ -114,7 +118,7 @@ fn units_rust(sources: &Sources, units: &[Unit], binary: &dyn Fn(&Unit) -> Strin
         "/// The files of `kernels/`: name and text, sorted by name.\n\
          const FILES: [(&str, &str); {all}] = [{files}];\n\
          /// The units, sorted by name.\n\
-         const UNITS: [Unit; {count}] = [{list}];\n"
+         const UNITS: [TranslationUnit; {count}] = [{list}];\n"
     )
 }
 

@@ -15,7 +15,7 @@ const INTEGER_TYPES: [(&str, &str); 3] =
     [("unsigned char", "u8"), ("unsigned", "u32"), ("int", "i32")];
 
 /// A file that is compiled by itself.
-pub(crate) struct Unit {
+pub(crate) struct TranslationUnit {
     /// The file's name without its extension. A feature's kernel has the same name.
     pub(crate) name: String,
     /// The headers that it includes, and those that they include. Each comes after those that it
@@ -23,7 +23,7 @@ pub(crate) struct Unit {
     pub(crate) headers: Vec<String>,
 }
 
-impl Unit {
+impl TranslationUnit {
     pub(crate) fn file(&self) -> String {
         format!("{}.cu", self.name)
     }
@@ -80,10 +80,10 @@ impl Sources {
     }
 
     /// The unit of a `.cu` file.
-    pub(crate) fn unit(&self, file: &str) -> Result<Unit, String> {
+    pub(crate) fn unit(&self, file: &str) -> Result<TranslationUnit, String> {
         let mut headers = Vec::new();
         self.add_headers(file, &mut headers)?;
-        Ok(Unit {
+        Ok(TranslationUnit {
             name: file.trim_end_matches(".cu").to_owned(),
             headers,
         })
@@ -114,7 +114,7 @@ impl Sources {
     }
 
     /// The kernel that a unit declares.
-    pub(crate) fn signature(&self, unit: &Unit) -> Result<Signature, String> {
+    pub(crate) fn signature(&self, unit: &TranslationUnit) -> Result<Signature, String> {
         let file = unit.file();
         let parts: Vec<&str> = unit
             .headers

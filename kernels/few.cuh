@@ -23,8 +23,8 @@ struct Around {
     float4 few[FEW];
 };
 
-// Computes |p - q|^2 - R^2 for a candidate p and each atom q of a group, as |p|^2 - 2 q . p + |q|^2
-// - R^2.
+// Computes |p - q|^2 - R^2 for a candidate p and each atom q of a group, as
+// |p|^2 - 2 q . p + |q|^2 - R^2.
 struct Few {
     float4* few;
     unsigned count;

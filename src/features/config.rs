@@ -318,9 +318,9 @@ impl FeatureConfig {
         let all = FeatureName::ALL
             .iter()
             .map(|name| self.feature(*name) as &dyn Any);
-        let asked = self.chosen().map(|feature| feature as &dyn Any);
+        let requested = self.chosen().map(|feature| feature as &dyn Any);
         let mut recorder =
-            FeatureRecorder::new(recorder, all.collect(), asked.collect(), self.reals);
+            FeatureRecorder::new(recorder, all.collect(), requested.collect(), self.reals);
         for feature in self.chosen() {
             let before = recorder.column_count();
             feature.record(&mut recorder);

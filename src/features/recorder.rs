@@ -143,10 +143,10 @@ enum WorkUnit {
 /// inputs, so that uploads come first.
 pub(super) struct FeatureRecorder<'a> {
     pub(super) recorder: &'a mut Recorder,
-    /// The settings of all features; `asked` are those of the features whose columns were
+    /// The settings of all features; `requested` are those of the features whose columns were
     /// requested.
     settings: Vec<&'a dyn Any>,
-    asked: Vec<&'a dyn Any>,
+    requested: Vec<&'a dyn Any>,
     pub(super) reals: Reals,
     header: Buffer<u32>,
     pub(super) buffers: FeatureBuffers,
@@ -171,7 +171,7 @@ impl<'a> FeatureRecorder<'a> {
     pub(super) fn new(
         recorder: &'a mut Recorder,
         settings: Vec<&'a dyn Any>,
-        asked: Vec<&'a dyn Any>,
+        requested: Vec<&'a dyn Any>,
         reals: Reals,
     ) -> Self {
         let header = recorder.header();
@@ -179,7 +179,7 @@ impl<'a> FeatureRecorder<'a> {
         FeatureRecorder {
             recorder,
             settings,
-            asked,
+            requested,
             reals,
             header,
             buffers: FeatureBuffers::default(),
@@ -270,8 +270,8 @@ impl<'a> FeatureRecorder<'a> {
     }
 
     /// Whether the columns of the feature with the settings `T` were requested.
-    pub(super) fn is_asked<T: Any>(&self) -> bool {
-        self.asked.iter().any(|settings| settings.is::<T>())
+    pub(super) fn is_requested<T: Any>(&self) -> bool {
+        self.requested.iter().any(|settings| settings.is::<T>())
     }
 
     /// The shared value of type `T`.

@@ -98,7 +98,7 @@ fn dot(a: [f64; 3], b: [f64; 3]) -> f64 {
 }
 
 /// Atoms as the definition sees them, in A.
-struct Definition {
+struct DepthDefinition {
     centers: Vec<[f64; 3]>,
     radii: Vec<f64>,
     probe: f64,
@@ -106,7 +106,7 @@ struct Definition {
     points: Vec<([f64; 3], usize)>,
 }
 
-impl Definition {
+impl DepthDefinition {
     fn new(s: &Structure, count: u32, probe: f64) -> Self {
         let centers: Vec<_> = s
             .xyz
@@ -133,7 +133,7 @@ impl Definition {
                 }
             }
         }
-        Definition {
+        DepthDefinition {
             centers,
             radii,
             probe,
@@ -262,7 +262,7 @@ fn a_buried_atom_is_as_deep_as_the_nearest_point_says() {
     positions.extend(shell(2.5, 60));
     let s = structure_of_atoms(&positions, 1);
     let found = depths_of(&s, config(DepthChains::All, 256, 1.4));
-    let definition = Definition::new(&s, 256, 1.4);
+    let definition = DepthDefinition::new(&s, 256, 1.4);
     assert!(definition.points.iter().all(|(_, atom)| *atom != 0));
     let expected = rows(&s, &definition.depths(|_| true));
     assert_near("shell", &found, &expected, 0);
@@ -275,7 +275,7 @@ fn a_closed_cavity_does_not_count() {
     let mut positions = shell(9.0, 250);
     positions.extend(shell(12.5, 450));
     let s = structure_of_atoms(&positions, 1);
-    let definition = Definition::new(&s, 100, 1.4);
+    let definition = DepthDefinition::new(&s, 100, 1.4);
     let is_outside = |index: usize| {
         let point = definition.points[index].0;
         dot(point, point).sqrt() > 11.0
@@ -317,7 +317,7 @@ fn atoms_may_be_deeper_than_searches_in_cells_reach() {
     let lattice = steps().flat_map(|x| steps().flat_map(move |y| steps().map(move |z| [x, y, z])));
     let ball: Vec<[f64; 3]> = lattice.filter(|p| dot(*p, *p).sqrt() < 55.0).collect();
     let s = structure_of_atoms(&ball, 1);
-    let definition = Definition::new(&s, 40, 4.0);
+    let definition = DepthDefinition::new(&s, 40, 4.0);
     let expected = rows(&s, &definition.depths(|_| true));
     let found = depths_of(&s, config(DepthChains::All, 40, 4.0));
     assert_near("ball", &found, &expected, 0);
@@ -337,7 +337,7 @@ fn real_structures_have_the_depths_of_the_definition() {
     let mut cavities = 0;
     for (name, points, probe) in cases {
         let s = sample(name);
-        let definition = Definition::new(&s, points, probe);
+        let definition = DepthDefinition::new(&s, points, probe);
         let outer = definition.outer(points);
         cavities += outer.iter().filter(|outer| !**outer).count();
         let expected = rows(&s, &definition.depths(|point| outer[point]));

@@ -223,7 +223,7 @@ impl Acceptors {
         let [x, y, z, _] = peptides.hydrogens[residue].map(|value| S::f32s::splat(simd, value));
         let (n, hydrogen) = (
             splat(simd, peptides.backbone[residue].n),
-            Points { x, y, z },
+            PositionLanes { x, y, z },
         );
         let near = inputs.near(simd, &mut self.search, residue, residue..residue);
         for others in near.chunks(S::i32s::LEN) {
@@ -330,7 +330,7 @@ fn add_bonds<S: Simd>(
     let Backbone { n, c, o, .. } = peptides.backbone[residue];
     let [hx, hy, hz, kind] = peptides.hydrogens[residue];
     let (n, c, o) = (splat(simd, n), splat(simd, c), splat(simd, o));
-    let hydrogen = Points {
+    let hydrogen = PositionLanes {
         x: S::f32s::splat(simd, hx),
         y: S::f32s::splat(simd, hy),
         z: S::f32s::splat(simd, hz),
@@ -355,7 +355,7 @@ fn add_bonds<S: Simd>(
                 }
             });
         }
-        let others_hydrogens = Points {
+        let others_hydrogens = PositionLanes {
             x: S::f32s::from_slice(simd, &lanes_of_others.hydrogen[0][..S::f32s::LEN]),
             y: S::f32s::from_slice(simd, &lanes_of_others.hydrogen[1][..S::f32s::LEN]),
             z: S::f32s::from_slice(simd, &lanes_of_others.hydrogen[2][..S::f32s::LEN]),
@@ -400,15 +400,15 @@ fn for_each_bond<S: Simd>(
 /// Positions as vectors. The axes are written out, because closures would not be compiled for the
 /// vectors in use.
 #[derive(Clone, Copy)]
-struct Points<V> {
+struct PositionLanes<V> {
     x: V,
     y: V,
     z: V,
 }
 
 #[inline(always)]
-fn splat<S: Simd>(simd: S, position: Position) -> Points<S::i32s> {
-    Points {
+fn splat<S: Simd>(simd: S, position: Position) -> PositionLanes<S::i32s> {
+    PositionLanes {
         x: S::i32s::splat(simd, position.x),
         y: S::i32s::splat(simd, position.y),
         z: S::i32s::splat(simd, position.z),
@@ -416,8 +416,8 @@ fn splat<S: Simd>(simd: S, position: Position) -> Points<S::i32s> {
 }
 
 #[inline(always)]
-fn points<S: Simd>(simd: S, lanes: &[Lanes<i32>; 3]) -> Points<S::i32s> {
-    Points {
+fn points<S: Simd>(simd: S, lanes: &[Lanes<i32>; 3]) -> PositionLanes<S::i32s> {
+    PositionLanes {
         x: S::i32s::from_slice(simd, &lanes[0][..S::i32s::LEN]),
         y: S::i32s::from_slice(simd, &lanes[1][..S::i32s::LEN]),
         z: S::i32s::from_slice(simd, &lanes[2][..S::i32s::LEN]),
@@ -429,10 +429,10 @@ fn points<S: Simd>(simd: S, lanes: &[Lanes<i32>; 3]) -> Points<S::i32s> {
 #[inline(always)]
 fn bond_energies<S: Simd>(
     simd: S,
-    n: Points<S::i32s>,
-    hydrogen: Points<S::f32s>,
-    c: Points<S::i32s>,
-    o: Points<S::i32s>,
+    n: PositionLanes<S::i32s>,
+    hydrogen: PositionLanes<S::f32s>,
+    c: PositionLanes<S::i32s>,
+    o: PositionLanes<S::i32s>,
 ) -> S::i32s {
     let (no, ho) = squared_distances(simd, n, hydrogen, o);
     let (nc, hc) = squared_distances(simd, n, hydrogen, c);
@@ -448,9 +448,9 @@ fn bond_energies<S: Simd>(
 #[inline(always)]
 fn squared_distances<S: Simd>(
     _: S,
-    n: Points<S::i32s>,
-    hydrogen: Points<S::f32s>,
-    atom: Points<S::i32s>,
+    n: PositionLanes<S::i32s>,
+    hydrogen: PositionLanes<S::f32s>,
+    atom: PositionLanes<S::i32s>,
 ) -> (S::f32s, S::f32s) {
     let x = S::f32s::float_from(n.x - atom.x);
     let y = S::f32s::float_from(n.y - atom.y);

@@ -19,7 +19,7 @@ const _: () = assert!(TASK_ROWS + 2 * HALO <= Mask::BITS as usize);
 
 /// States in the order of the columns' texts.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+enum DsspState {
     Helix4,
     Ladder,
     Bridge,
@@ -33,18 +33,18 @@ enum State {
 
 /// The three classes of states.
 #[derive(Clone, Copy)]
-enum Class {
+enum DsspClass {
     Helix,
     Sheet,
     Coil,
 }
 
-impl State {
-    fn class(self) -> Class {
+impl DsspState {
+    fn class(self) -> DsspClass {
         match self {
-            State::Helix4 | State::Helix3 | State::Helix5 => Class::Helix,
-            State::Ladder | State::Bridge => Class::Sheet,
-            _ => Class::Coil,
+            DsspState::Helix4 | DsspState::Helix3 | DsspState::Helix5 => DsspClass::Helix,
+            DsspState::Ladder | DsspState::Bridge => DsspClass::Sheet,
+            _ => DsspClass::Coil,
         }
     }
 }
@@ -155,7 +155,7 @@ impl ResidueBits {
     }
 
     /// The state of each residue. It is valid for all but the outermost [`HALO`] residues.
-    fn states(&self) -> impl Fn(usize) -> State {
+    fn states(&self) -> impl Fn(usize) -> DsspState {
         let [start3, start4, start5] = [3, 4, 5].map(|stride| self.turn_starts(stride));
         // Two consecutive turns make a helix of the residues that they share.
         let helix4 = spread(start4 & start4 << 1, 4);
@@ -165,18 +165,18 @@ impl ResidueBits {
         let turn = spread(start3 << 1, 2) | spread(start4 << 1, 3) | spread(start5 << 1, 4);
         let polyproline = spread(all_set(self.polyproline, 3), 3);
         let by_priority = [
-            (helix5, State::Helix5),
-            (helix4, State::Helix4),
-            (self.strand, State::Ladder),
-            (self.bridge, State::Bridge),
-            (helix3, State::Helix3),
-            (turn, State::Turn),
-            (self.bend, State::Bend),
-            (polyproline, State::Polyproline),
+            (helix5, DsspState::Helix5),
+            (helix4, DsspState::Helix4),
+            (self.strand, DsspState::Ladder),
+            (self.bridge, DsspState::Bridge),
+            (helix3, DsspState::Helix3),
+            (turn, DsspState::Turn),
+            (self.bend, DsspState::Bend),
+            (polyproline, DsspState::Polyproline),
         ];
         move |index| {
             let found = by_priority.iter().find(|(mask, _)| mask >> index & 1 == 1);
-            found.map_or(State::Loop, |(_, state)| *state)
+            found.map_or(DsspState::Loop, |(_, state)| *state)
         }
     }
 }

@@ -214,7 +214,7 @@ fn shared_areas(r: &mut FeatureRecorder<'_>) -> SharedAreas {
         return areas;
     }
     let settings: &Sasa = r.settings();
-    let model = if r.is_asked::<Sasa>() {
+    let model = if r.is_requested::<Sasa>() {
         r.results(TableName::Residues, "areas", 3)
     } else {
         r.kept_results("areas", 3)
