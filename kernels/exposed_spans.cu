@@ -20,15 +20,15 @@ exposed_spans(const unsigned* header, const StructureSpan* structures, const Ato
         unsigned long long total = 0;
         for (unsigned step = 0; step < count; step += BLOCK) {
             const unsigned atom_index = start + step + threadIdx.x;
-            const bool is_one = step + threadIdx.x < count;
+            const bool is_atom = step + threadIdx.x < count;
             unsigned points = 0;
-            if (is_one && present(atoms[atom_index]))
+            if (is_atom && present(atoms[atom_index]))
                 for (unsigned word = 0; word < words; ++word)
                     points += __popc(bits[atom_index * words + word]);
             const unsigned before = base;
             const unsigned sum = block_scan(warp_sums, points, base);
             total += base - before;
-            if (is_one) {
+            if (is_atom) {
                 starts[atom_index] = first + sum - points;
                 counts[atom_index] = points;
             }

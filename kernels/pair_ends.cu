@@ -11,10 +11,10 @@ pair_ends(const unsigned* header, const StructureSpan* structures, const int* de
         unsigned base = 0;
         for (unsigned step = 0; step < structure.residue_count; step += BLOCK) {
             const unsigned offset = step + threadIdx.x;
-            const bool is_one = offset < structure.residue_count;
-            const unsigned degree = is_one ? unsigned(degrees[structure.residue_start + offset]) : 0;
+            const bool is_residue = offset < structure.residue_count;
+            const unsigned degree = is_residue ? unsigned(degrees[structure.residue_start + offset]) : 0;
             const unsigned sum = block_scan(warp_sums, degree, base);
-            if (is_one)
+            if (is_residue)
                 ends[structure.residue_start + offset] = int(sum);
             __syncthreads();
         }

@@ -3,10 +3,10 @@
 //
 // Neighbour j, at d from atom i, buries a test point u of i if u . d >= t, where
 // t = (|d|^2 + R_i^2 - R_j^2) / (2 R_i), with lengths in 0.001 A. d is exact, and every other
-// operation is rounded in the same way on all machines, so the counts are the same. Atoms beyond R_i + R_j bury nothing, so
-// testing more or fewer of them changes no count. Of several atoms of equal radius and position
-// only the first has open points. Areas are sums of n R^2 in integers, which do not depend on the
-// order of the terms.
+// operation is rounded in the same way on all machines, so the counts are the same. Atoms beyond
+// R_i + R_j bury nothing, so testing more or fewer of them changes no count. Of several atoms of
+// equal radius and position only the first has open points. Areas are sums of n R^2 in integers,
+// which do not depend on the order of the terms.
 #pragma once
 #include "gather.cuh"
 #include "limits.cuh"

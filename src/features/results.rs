@@ -209,7 +209,7 @@ impl FeatureRecorder<'_> {
         }
     }
 
-    /// Adds a column to the results' table: value `at` of each row.
+    /// Adds a column to the results' table: the values at index `value` of each row.
     pub(super) fn column<T>(&mut self, results: Results<T>, value: usize) {
         debug_assert!(value < results.values);
         let column = ResultColumn {

@@ -274,7 +274,7 @@ impl Neighbours {
         let mut marked =
             words.flat_map(|(word, &marks)| lanes_of(u64::from(marks)).map(move |bit| (word, bit)));
         for (first, lanes) in vectors(simd, 0..self.remaining.len) {
-            let axis = |axis: usize| self.remaining.load(simd, axis, at).bitcast();
+            let axis = |axis: usize| self.remaining.load(simd, axis, first).bitcast();
             let point = [axis(X), axis(Y), axis(Z)];
             let open = self.outside(simd, &self.far, &point, first_lanes(simd, lanes));
             let open = open.to_bitmask();
