@@ -160,7 +160,7 @@ fn rust_of(kernels: &[Signature]) -> Result<String, String> {
             "/// The buffers of `{name}`.\n#[derive(Clone, Copy, Debug)]\n\
              pub(super) struct {group}Buffers {{\n{}}}\n\
              impl {group}Buffers {{\n    fn args(self) -> [Arg; {count}] {{ [{members}] }}\n}}\n\
-             /// What a twin sees of `{name}`.\n#[derive(Clone, Copy)]\n\
+             /// `{name}` as a twin gets them.\n#[derive(Clone, Copy)]\n\
              pub(super) struct {group}s<'a> {{\n{}}}\n\
              impl<'a> {group}s<'a> {{\n    fn take(launch: &mut TwinLaunch<'a>) -> Self {{\n        \
              Self {{ {taken} }}\n    }}\n}}\n",
@@ -256,7 +256,7 @@ fn module_of(kernel: &Signature) -> Result<String, String> {
         "pub(super) mod {name} {{\n    use super::*;\n\
          /// Arguments of a launch of `kernels/{name}.cu`.\n#[derive(Clone, Copy)]\n\
          pub(in crate::features) struct Args {{\n{args}}}\n\
-         /// What the twin of `kernels/{name}.cu` sees.\n\
+         /// The arguments of `kernels/{name}.cu` as its twin gets them.\n\
          #[allow(dead_code, reason = \"a twin may not need every parameter\")]\n\
          pub(in crate::features) struct Views<'a> {{\n{views}}}\n\
          impl BuiltIn for Args {{\n    fn kernel() -> Kernel {{\n        \
@@ -275,7 +275,7 @@ fn handle(parameter: &Parameter) -> String {
     }
 }
 
-/// The type of a parameter as a twin sees it.
+/// The type of a parameter in a twin's views.
 fn view(parameter: &Parameter) -> String {
     let element = rust_type(&parameter.element);
     match parameter.pointer {

@@ -15,7 +15,7 @@ use std::time::Duration;
 pub(crate) const TARGETS_VARIABLE: &str = "TAPELOOP_CUDA_TARGETS";
 
 /// Machine code for these GPUs, Turing to Blackwell, and PTX, which the driver compiles for newer
-/// ones. Of these nvcc compiles those that it knows.
+/// ones. Targets that an nvcc does not know are left out.
 const ALL_TARGETS: [&str; 8] = [
     "sm_75",
     "sm_80",
@@ -240,8 +240,8 @@ impl Jobs {
 /// The time between two requests for a token while none is free.
 const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Does `work` for each of `items`, the last first, on as many threads as there are tokens. After an
-/// error no further item is started, and the first error is returned.
+/// Does `work` for each of `items`, the last first, on as many threads as there are tokens. After
+/// an error no further item is started, and the first error is returned.
 fn run_jobs<T: Send>(
     jobs: &Jobs,
     mut items: Vec<T>,

@@ -19,10 +19,10 @@ __device__ inline void add_bridge(Bridges& bridges, unsigned& count, unsigned br
 
 // Finds the residues that each residue forms a bridge with, one thread per residue. If i and j are
 // both joined to their neighbours, and three or more residues apart, the patterns are
-//   parallel      j accepts from i+1 and gives to i-1, or
-//                 j-1 accepts from i and j+1 gives to i,
-//   antiparallel  j accepts from i and gives to i, or
-//                 j-1 accepts from i+1 and j+1 gives to i-1,
+//   parallel      j accepts from i+1 and donates to i-1, or
+//                 j-1 accepts from i and j+1 donates to i,
+//   antiparallel  j accepts from i and donates to i, or
+//                 j-1 accepts from i+1 and j+1 donates to i-1,
 // so each pattern consists of a bond of i's or i+1's N-H and one more bond.
 KERNEL(256)
 bridge_partners(const unsigned* header, const StructureSpan* structures,

@@ -52,7 +52,7 @@ struct Bonds {
         return energies[4 * donor + which] < -0.5f ? int(first) + partners[4 * donor + which] : -1;
     }
 
-    // Whether residue `donor` gives a bond to residue `acceptor`.
+    // Whether the N-H of residue `donor` is bonded to the O of residue `to`.
     __device__ inline bool between(unsigned donor, unsigned to, unsigned first) const
     {
         return acceptor(donor, 0, first) == int(to) || acceptor(donor, 1, first) == int(to);

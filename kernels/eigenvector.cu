@@ -180,8 +180,8 @@ struct ChainGraph {
     }
 };
 
-// Two vectors, and room for the next two. With `is_crowded`, the bits of the largest absolute value
-// are kept too. Packed vectors are of a chain without crowded residues.
+// Two vectors, and room for the next two. If `is_crowded`, also stores the bits of the largest
+// absolute value. Packed vectors belong to a chain without crowded residues.
 template <bool IS_PACKED> struct Vectors {
     static constexpr bool PACKED = IS_PACKED;
     float2 *now, *next;

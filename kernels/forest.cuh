@@ -32,7 +32,7 @@ __device__ inline unsigned root_shortening(volatile unsigned* parents, unsigned 
     return node;
 }
 
-// Joins the trees of two nodes. SHORTEN says which function finds the roots.
+// Joins the trees of two nodes. With SHORTEN root_shortening finds the roots, otherwise root_of.
 template <bool SHORTEN = false>
 __device__ inline void join(unsigned* parents, unsigned a, unsigned b)
 {

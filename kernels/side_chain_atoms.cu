@@ -39,7 +39,7 @@ side_chain_atoms(const unsigned* header, const ResidueSpan* residues, const Atom
         SideChain side = {NONE, {NONE, NONE, NONE, NONE, NONE}, 0, NULL_COUNT, NULL_COUNT, 0};
         const unsigned letter = residue.aa - unsigned('A');
         const unsigned* words = header + definitions + DEFINITION_WORDS * (letter < 26 ? letter : 0);
-        // The lowest bit says whether the letter has a definition.
+        // The lowest bit is set if the letter has a definition.
         if ((residue.flags & NAMED) && letter < 26 && (words[0] & 1)) {
             const unsigned atom_count = words[0] >> 8 & 255, symmetric = words[0] >> 24;
             const Names names_of_residue = {names + residue.atom_start, residue.atom_count,

@@ -6,7 +6,7 @@ use super::layout::{ATOMS, RESIDUES};
 /// Bits of the flags of a kind of points; see `density.rs`.
 pub(super) const FLAG_BITS: u32 = FLAG_MASK.count_ones();
 
-/// What is sorted by cell.
+/// A kind of points that are sorted by cell.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum CellKind {
     /// All atoms but those of ligands, by cell of their structure's `atom_grid`.

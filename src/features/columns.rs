@@ -101,7 +101,7 @@ pub struct ColumnDecl {
     pub table: TableName,
     /// Its name: `cn_ca_8`.
     pub name: String,
-    /// What it holds.
+    /// The meaning of its values.
     pub kind: ColumnKind,
     /// The unit: `A`, `1/A^2`; empty if it has none.
     pub unit: &'static str,

@@ -15,7 +15,7 @@ use std::any::Any;
 use {crate::record::Image, std::sync::Arc};
 
 /// The table of features, in the order of their columns: for each its variant of [`FeatureName`],
-/// the name that a config gives it, and the module and type of its settings.
+/// its name in a config, and the module and type of its settings.
 macro_rules! features {
     ($($(#[$doc:meta])* $variant:ident, $field:ident: $module:ident::$settings:ident;)*) => {
         /// The settings of each feature.
@@ -23,14 +23,14 @@ macro_rules! features {
             $(pub use super::super::$module::$settings;)*
         }
 
-        /// A feature by the name that a config gives it.
+        /// A feature.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum FeatureName {
             $($(#[$doc])* $variant,)*
         }
 
         impl FeatureName {
-            /// All of them, in the order of their columns.
+            /// All features, in the order of their columns.
             pub const ALL: &'static [FeatureName] = &[$(FeatureName::$variant),*];
 
             /// The name in a config.

@@ -23,11 +23,11 @@ use std::ops::Range;
 pub struct ContactOrder {
     /// Atoms closer than this are in contact.
     pub cutoff: Cutoff,
-    /// What the separation of two residues is.
+    /// How the separation of two residues is measured.
     pub separation: Separation,
 }
 
-/// What the separation of two residues of a chain is.
+/// How the separation of two residues of a chain is measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Separation {
     /// The difference of their positions in the chain's sequence, which counts unobserved residues;

@@ -31,7 +31,7 @@ const SIDE_CHAINS: f64 = 4.0;
 /// Settings of contacts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contacts {
-    /// What of a residue is near another residue's.
+    /// The point of a residue that distances are measured from.
     pub point: ContactPoint,
     /// Residues that are closer than this are in contact; at most 30 A.
     pub cutoff: Cutoff,
@@ -42,7 +42,7 @@ pub struct Contacts {
     pub own_chain: bool,
 }
 
-/// What of a residue contacts are measured from.
+/// The point of a residue that the distances of contacts are measured from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContactPoint {
     /// There is no table of contacts.

@@ -88,11 +88,11 @@ impl Setting {
     }
 }
 
-/// The words of the settings that say whose residues and atoms are neighbours.
+/// The words of the settings that choose which residues and atoms are neighbours.
 const CHAINS: &[&str] = &["all", "own"];
 
-/// The setting that says whose residues and atoms are neighbours: those of all chains of the model,
-/// or of the own chain alone.
+/// The setting that chooses which residues and atoms are neighbours: those of all chains of the
+/// model, or of the own chain alone.
 pub(super) fn chains(own_chain: bool) -> Setting {
     Setting::Choice(CHAINS[usize::from(own_chain)], CHAINS)
 }

@@ -31,7 +31,7 @@ pub enum Fusion {
 const CAPABILITY_MIN: (u32, u32) = (8, 0);
 
 impl Fusion {
-    /// All of them, by the names that a config gives them.
+    /// All variants, with their names in a config.
     pub const NAMES: [(&'static str, Fusion); 2] = [("off", Fusion::Off), ("on", Fusion::On)];
 
     /// Whether to run `program` as one launch.

@@ -28,8 +28,8 @@ impl FeatureRecorder<'_> {
         self.residue_points().ca
     }
 
-    /// The C-beta of each residue, `[residues]`; an ideal one for glycine, and if it is missing. Only
-    /// the tag of one that the file has says that it is of a side chain.
+    /// The C-beta of each residue, `[residues]`; an ideal one for glycine, and if it is missing.
+    /// Only C-betas of the file have the side-chain flag in their tags.
     pub(super) fn cb(&mut self) -> Buffer<Atom> {
         self.asks_cb = true;
         self.residue_points().cb

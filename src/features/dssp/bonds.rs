@@ -48,7 +48,7 @@ impl<'a> Bonds<'a> {
         })
     }
 
-    /// Whether residue `donor` gives a bond to residue `acceptor`.
+    /// Whether the N-H of residue `donor` is bonded to the O of residue `acceptor`.
     pub(super) fn between(&self, donor: usize, acceptor: usize, first: usize) -> bool {
         self.acceptors(donor, first).contains(&Some(acceptor))
     }

@@ -80,7 +80,7 @@ pub struct OwnKernelSettings {
     pub text: Arc<str>,
     /// The name of the `extern "C" __global__` function.
     pub entry: String,
-    /// What there is a thread for.
+    /// The unit that each thread handles.
     pub threads: Threads,
     /// The values of parameters that are numbers.
     pub values: BTreeMap<String, f64>,
@@ -90,8 +90,8 @@ pub struct OwnKernelSettings {
 
 /// A kernel of the user's own.
 ///
-/// It runs on a GPU alone, behind the built-in kernels, and computes columns. Its parameters say by
-/// their names what they take:
+/// It runs only on a GPU, after the built-in kernels, and computes columns. The name of a parameter
+/// determines its argument:
 ///
 /// - `const` pointers named as an input ([`OwnKernel::INPUTS`]): `header` (`unsigned`), `structures`
 ///   (`StructureSpan`), `residues` (`ResidueSpan`), `chains` (`ChainSpan`), `members` (`unsigned`),

@@ -1,4 +1,5 @@
-//! What the parameters of a kernel of the user's own stand for, by their names and types.
+//! The arguments of a kernel of the user's own, which follow from the names and types of its
+//! parameters.
 
 use super::{OwnKernel, OwnKernelSettings};
 use crate::error::{Context, Error, Result};
@@ -11,7 +12,7 @@ use tapeloop_signature::{CudaType, Declarations, Number, Parameter, PointerAcces
 /// The names of parameters that take an annotation of the residues begin with this.
 const CHANNEL: &str = "channel_";
 
-/// What a parameter stands for.
+/// The argument that a parameter gets.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum OwnParam {
     /// An index into [`INPUTS`].

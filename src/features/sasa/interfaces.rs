@@ -1,4 +1,4 @@
-//! What a single other chain buries of a residue's area.
+//! The part of a residue's area that a single other chain buries.
 
 use super::super::cell_kind::CellKind;
 use super::super::cpu::simd;
@@ -26,8 +26,8 @@ pub(in crate::features) struct PartnerBuffers {
     pub(in crate::features) partners: Buffer<u32>,
 }
 
-/// What each partner of a residue buries of its area in its own chain, a value for each place: a sum
-/// of test points, each with the square of its atom's radius and the probe.
+/// The part of a residue's area in its own chain that each of its partners buries. A value for each
+/// place: a sum of test points, each with the square of its atom's radius and the probe.
 pub(in crate::features) fn partner_areas(
     r: &mut FeatureRecorder<'_>,
     buffers: PartnerBuffers,
