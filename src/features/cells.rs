@@ -39,7 +39,7 @@ impl FeatureRecorder<'_> {
             points,
             counts,
             start,
-        } = self.counted(kind);
+        } = self.cell_counts(kind);
         let (header, structures, chains) = (self.header(), self.structures(), self.chains());
         let (flags, axis) = (self.density(), kind.axis());
         let cells = CellBuffers {
@@ -79,7 +79,7 @@ impl FeatureRecorder<'_> {
 
     /// Counts the points of a kind in each cell, and flags structures whose points are too dense.
     fn cell_counts(&mut self, kind: CellKind) -> CellCounts {
-        if let Some(cell_counts) = self.shared_cells().counted[kind as usize] {
+        if let Some(cell_counts) = self.shared_cells().cell_counts[kind as usize] {
             return cell_counts;
         }
         let points = match kind {
@@ -118,7 +118,7 @@ impl FeatureRecorder<'_> {
         };
         self.launch_blocks(STRUCTURES, args);
         let mut all = self.shared_cells();
-        all.counted[kind as usize] = Some(cell_counts);
+        all.cell_counts[kind as usize] = Some(cell_counts);
         self.share(all);
         cell_counts
     }
@@ -135,7 +135,7 @@ impl FeatureRecorder<'_> {
         ];
         for (kind, is_asked) in CELL_KINDS.into_iter().zip(asked) {
             if is_asked {
-                self.counted(kind);
+                self.cell_counts(kind);
             }
         }
     }

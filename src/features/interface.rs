@@ -225,7 +225,7 @@ impl Twin for nearest_chain::Views<'_> {
         for_each_row(&mut nearest, 1, |rows, nearest| {
             dispatch!(simd::level(), simd => {
                 for (row, nearest) in rows.zip(nearest) {
-                    let residue = &residues[residue];
+                    let residue = &residues[row];
                     let structure = &structures[residue.structure as usize];
                     if structure.chain_count > 1 && residue.atom_count > 0 {
                         *nearest = search(simd, &cells, ranges, structure, residue, atoms);

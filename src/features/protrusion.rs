@@ -174,7 +174,7 @@ impl Spheres<'_> {
         for_each_row(cx, 2, |rows, cx| {
             dispatch!(simd::level(), simd => {
                 for (row, cx) in rows.zip(cx.chunks_exact_mut(2)) {
-                    let residue = &self.residues[residue];
+                    let residue = &self.residues[row];
                     if residue.atom_count == 0 {
                         cx.fill(f32::NAN);
                         continue;

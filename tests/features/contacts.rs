@@ -50,7 +50,7 @@ impl Computed {
         Computed { config, tables }
     }
 
-    fn new(features: &[FeatureName], structures: &[Structure]) -> Self {
+    fn of_features(features: &[FeatureName], structures: &[Structure]) -> Self {
         Computed::new(asking_for(features), structures)
     }
 
@@ -155,7 +155,7 @@ fn half_spheres_open_towards_the_c_beta() {
             }
         }
     }
-    let computed = Computed::new(&[FeatureName::HseB], &structures);
+    let computed = Computed::of_features(&[FeatureName::HseB], &structures);
     let (mut glycines, mut nulls) = (0, 0);
     for (n, s) in structures.iter().enumerate() {
         let ca = c_alphas(s);
@@ -205,7 +205,7 @@ fn the_weighted_contact_number_leaves_out_and_counts_what_is_in_one_place() {
         position[0] += 90_000_000;
     }
     structures.push(far);
-    let computed = Computed::new(&[FeatureName::Wcn], &structures);
+    let computed = Computed::of_features(&[FeatureName::Wcn], &structures);
     let mut pairs = 0;
     for (n, s) in structures.iter().enumerate() {
         let (sums, coincident) = wcn(s);
@@ -236,7 +236,7 @@ fn protrusion_compares_the_free_with_the_filled_volume() {
         position[2] -= 70_000_000;
     }
     structures.push(far);
-    let computed = Computed::new(&[FeatureName::Protrusion], &structures);
+    let computed = Computed::of_features(&[FeatureName::Protrusion], &structures);
     for (n, s) in structures.iter().enumerate() {
         let mut cx = vec![Vec::new(); s.residues.len()];
         for (residue, atom) in atoms_of_rows(s) {

@@ -149,19 +149,16 @@ impl Twin for ladders::Views<'_> {
 
         let ranges = structures.iter().map(|structure| structure.residues());
         let marks = parts(marks, ranges.clone());
-        let ranges: Vec<_> = ranges.collect();
-        ranges
-            .into_par_iter()
-            .zip(marks)
-            .for_each(|(ranges, marks)| {
-                let mut ladders = Ladders {
-                    hydrogens,
-                    bridges,
-                    marks,
-                    ranges,
-                };
-                ladders.mark_all();
-            });
+        let structures = ranges.collect::<Vec<_>>().into_par_iter().zip(marks);
+        structures.for_each(|(residues, marks)| {
+            let mut ladders = Ladders {
+                hydrogens,
+                bridges,
+                marks,
+                residues,
+            };
+            ladders.mark_all();
+        });
     }
 }
 

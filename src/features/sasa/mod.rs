@@ -347,7 +347,7 @@ impl Twin for sasa_delta::Views<'_> {
         for_each_row(&mut rows, 1, |range, rows| {
             let mut scratch = Neighbours::new();
             dispatch!(simd::level(), simd => {
-                for (residue, (out, out_delta)) in residue.zip(rows) {
+                for (residue, (out, out_delta)) in range.zip(rows) {
                     let Areas { model, delta, .. } =
                         areas_of(simd, &inputs, &sphere, residue, OtherChains, &mut scratch);
                     (**out, **out_delta) = (model, delta);

@@ -133,7 +133,7 @@ fn centrality_is_the_eigenvector_of_the_largest_eigenvalue() {
         residue.ca = MISSING;
     }
     structures.push(bare);
-    let computed = Computed::new(&[FeatureName::Centrality], &structures);
+    let computed = Computed::of_features(&[FeatureName::Centrality], &structures);
     let (mut most, mut known, mut double) = (0, 0, 0);
     for (n, s) in structures.iter().enumerate() {
         let ca = c_alphas(s);

@@ -92,7 +92,7 @@ fn random_atoms(atom_count: usize) -> RandomAtoms {
 
 #[test]
 fn every_kind_of_vectors_gives_the_same_areas() {
-    let random_atoms = random_atoms(400);
+    let packed = random_atoms(400);
     let [x, y, z] = &packed.axes;
     let (start, tag, source) = (&packed.start, &packed.tag, &packed.source);
     let inputs = AreaInputs {
