@@ -23,7 +23,7 @@ __device__ inline void join_points(const Exposed& points, PointRange firsts, Poi
             const unsigned end = IS_ONE_ATOM ? point : seconds.end;
             const float from_x = points.x[point], from_y = points.y[point],
                         from_z = points.z[point];
-            for (unsigned other = others.begin + lane(); other < end; other += 32) {
+            for (unsigned other = seconds.begin + lane(); other < end; other += 32) {
                 const float to_x = points.x[other], to_y = points.y[other],
                             to_z = points.z[other];
                 const float x = to_x - (from_x - dx), y = to_y - (from_y - dy),

@@ -26,8 +26,8 @@ __device__ inline void list_partners(const StructureSpan* structures, unsigned s
     const unsigned total = unsigned(ends[start + structure.residue_count - 1]);
     if (total > rooms[2 * structure_index + 1])
         return;
-    const unsigned before_residue = residue > start ? unsigned(ends[residue - 1]) : 0;
-    const unsigned first = rooms[2 * structure_index] + before_residue;
+    const unsigned first = rooms[2 * structure_index]
+        + (residue > start ? unsigned(ends[residue - 1]) : 0);
     unsigned count = 0;
     each([&](bool is_partner, unsigned other) {
         const unsigned found = __ballot_sync(~0u, is_partner);
