@@ -1,6 +1,7 @@
 //! Builds the kernels: compiles each file of `kernels/` to a fat binary if nvcc is found, and
-//! generates for each kernel a Rust module with its parameters by name
-//! (`src/features/kernels.rs` includes it).
+//! generates for each kernel a Rust module with its parameters by name (`src/features/kernels.rs`
+//! includes it), and the constants that kernels and their twins share
+//! (`src/features/constants.rs`).
 
 #[path = "build/nvcc.rs"]
 mod nvcc;
@@ -14,14 +15,14 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use tapeloop_signature::{CudaType, Number, Parameter, PointerAccess, Signature, vector};
-use units::{Sources, Unit};
+use units::{Sources, TranslationUnit};
 
 /// The fused kernel, which calls all other kernels as functions. NVRTC compiles it where it is used.
 const FUSED: &str = "fused.cu";
 
 fn main() {
     // SAFETY: cargo has started the build script, and this is its first line.
-    let jobs = unsafe { Jobs::of_cargo() };
+    let jobs = unsafe { Jobs::from_cargo() };
     for file in ["build.rs", "build", "kernels"] {
         println!("cargo::rerun-if-changed={file}");
     }
@@ -56,7 +57,7 @@ fn build_kernels(jobs: &Jobs) -> Result<(), String> {
     let files = sources
         .names()
         .filter(|name| name.ends_with(".cu") && *name != FUSED);
-    let units: Vec<Unit> = files
+    let units: Vec<TranslationUnit> = files
         .map(|file| sources.unit(file))
         .collect::<Result<_, _>>()?;
     let signatures: Vec<Signature> = units
@@ -64,6 +65,7 @@ fn build_kernels(jobs: &Jobs) -> Result<(), String> {
         .map(|unit| sources.signature(unit))
         .collect::<Result<_, _>>()?;
     write("kernels.rs", rust_of(&signatures)?)?;
+    write("constants.rs", sources.constants())?;
 
     let binaries = out.join("units");
     let nvcc = if feature("CUDA") { Nvcc::find()? } else { None };
@@ -73,7 +75,7 @@ fn build_kernels(jobs: &Jobs) -> Result<(), String> {
             .then_some(nvcc),
         None => None,
     };
-    let binary = |unit: &Unit| match &nvcc {
+    let binary = |unit: &TranslationUnit| match &nvcc {
         Some(_) => {
             let path = nvcc::fat_binary(&binaries, unit);
             format!("Some(include_bytes!({:?}))", path.display().to_string())
@@ -94,7 +96,11 @@ fn build_kernels(jobs: &Jobs) -> Result<(), String> {
 }
 
 /// Generates the list of all files of `kernels/`, and that of the units.
-fn units_rust(sources: &Sources, units: &[Unit], binary: &dyn Fn(&Unit) -> String) -> String {
+fn units_rust(
+    sources: &Sources,
+    units: &[TranslationUnit],
+    binary: &dyn Fn(&TranslationUnit) -> String,
+) -> String {
     let files: String = sources
         .names()
         .map(|name| {
@@ -102,9 +108,9 @@ fn units_rust(sources: &Sources, units: &[Unit], binary: &dyn Fn(&Unit) -> Strin
             format!("({name:?}, include_str!(concat!(env!(\"CARGO_MANIFEST_DIR\"), {path:?}))), ")
         })
         .collect();
-    let unit = |unit: &Unit| {
+    let unit = |unit: &TranslationUnit| {
         let (name, headers, binary) = (&unit.name, &unit.headers, binary(unit));
-        format!("Unit {{ name: {name:?}, headers: &{headers:?}, binary: {binary} }}, ")
+        format!("TranslationUnit {{ name: {name:?}, headers: &{headers:?}, binary: {binary} }}, ")
     };
     let list: String = units.iter().map(unit).collect();
     let (all, count) = (sources.names().count(), units.len());
@@ -112,7 +118,7 @@ fn units_rust(sources: &Sources, units: &[Unit], binary: &dyn Fn(&Unit) -> Strin
         "/// The files of `kernels/`: name and text, sorted by name.\n\
          const FILES: [(&str, &str); {all}] = [{files}];\n\
          /// The units, sorted by name.\n\
-         const UNITS: [Unit; {count}] = [{list}];\n"
+         const UNITS: [TranslationUnit; {count}] = [{list}];\n"
     )
 }
 
@@ -140,23 +146,26 @@ fn rust_of(kernels: &[Signature]) -> Result<String, String> {
         let list = |line: &dyn Fn(&Parameter) -> String| -> String {
             parameters.iter().map(|parameter| line(parameter)).collect()
         };
-        let of_field = |of: fn(&Parameter) -> String| -> String {
-            list(&|it| format!("    pub(in crate::features) {}: {},\n", name_of(it), of(it)))
+        let fields = |type_of: fn(&Parameter) -> String| -> String {
+            list(&|parameter| {
+                let (name, field_type) = (name_of(parameter), type_of(parameter));
+                format!("    pub(in crate::features) {name}: {field_type},\n")
+            })
         };
-        let members = list(&|it| format!("self.{}.into(), ", name_of(it)));
-        let taken = list(&|it| format!("{}: {}, ", name_of(it), taken(it)));
+        let members = list(&|parameter| format!("self.{}.into(), ", name_of(parameter)));
+        let taken = list(&|parameter| format!("{}: {}, ", name_of(parameter), taken(parameter)));
         let count = parameters.len();
         write!(
             rust,
             "/// The buffers of `{name}`.\n#[derive(Clone, Copy, Debug)]\n\
              pub(super) struct {group}Buffers {{\n{}}}\n\
              impl {group}Buffers {{\n    fn args(self) -> [Arg; {count}] {{ [{members}] }}\n}}\n\
-             /// What a twin sees of `{name}`.\n#[derive(Clone, Copy)]\n\
+             /// `{name}` as a twin gets them.\n#[derive(Clone, Copy)]\n\
              pub(super) struct {group}s<'a> {{\n{}}}\n\
              impl<'a> {group}s<'a> {{\n    fn take(launch: &mut TwinLaunch<'a>) -> Self {{\n        \
              Self {{ {taken} }}\n    }}\n}}\n",
-            of_field(handle),
-            of_field(view),
+            fields(handle),
+            fields(view),
         )
         .expect("writing to a string");
     }
@@ -219,8 +228,8 @@ fn module_of(kernel: &Signature) -> Result<String, String> {
                 format!("[self.{}.into()]", parameter.name),
                 taken(parameter).to_owned(),
             ),
-            Field::Group(of, _) => {
-                let group = group_type(of);
+            Field::Group(name, _) => {
+                let group = group_type(name);
                 let field = group.to_lowercase() + "s";
                 let list = format!("self.{field}.args()");
                 let (buffers, take) =
@@ -247,7 +256,7 @@ fn module_of(kernel: &Signature) -> Result<String, String> {
         "pub(super) mod {name} {{\n    use super::*;\n\
          /// Arguments of a launch of `kernels/{name}.cu`.\n#[derive(Clone, Copy)]\n\
          pub(in crate::features) struct Args {{\n{args}}}\n\
-         /// What the twin of `kernels/{name}.cu` sees.\n\
+         /// The arguments of `kernels/{name}.cu` as its twin gets them.\n\
          #[allow(dead_code, reason = \"a twin may not need every parameter\")]\n\
          pub(in crate::features) struct Views<'a> {{\n{views}}}\n\
          impl BuiltIn for Args {{\n    fn kernel() -> Kernel {{\n        \
@@ -266,7 +275,7 @@ fn handle(parameter: &Parameter) -> String {
     }
 }
 
-/// The type of a parameter as a twin sees it.
+/// The type of a parameter in a twin's views.
 fn view(parameter: &Parameter) -> String {
     let element = rust_type(&parameter.element);
     match parameter.pointer {

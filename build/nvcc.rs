@@ -1,6 +1,6 @@
 //! Compiles the translation units with nvcc, several at a time.
 
-use super::units::{Sources, Unit};
+use super::units::{Sources, TranslationUnit};
 use jobserver::{Acquired, Client};
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
@@ -15,7 +15,7 @@ use std::time::Duration;
 pub(crate) const TARGETS_VARIABLE: &str = "TAPELOOP_CUDA_TARGETS";
 
 /// Machine code for these GPUs, Turing to Blackwell, and PTX, which the driver compiles for newer
-/// ones. Of these nvcc compiles those that it knows.
+/// ones. Targets that an nvcc does not know are left out.
 const ALL_TARGETS: [&str; 8] = [
     "sm_75",
     "sm_80",
@@ -45,8 +45,8 @@ const OPTIONS: [&str; 3] = ["-O3", "-std=c++17", "--fmad=false"];
 pub(crate) const READ_BY_NVCC: [&str; 3] =
     ["NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "NVCC_CCBIN"];
 
-/// What happens without nvcc.
-const WITHOUT: &str = "kernels are compiled with NVRTC at run time, if it is there";
+/// The consequence that warnings state if there is no nvcc.
+const WITHOUT_NVCC: &str = "kernels are compiled with NVRTC at run time, if it is there";
 
 /// An nvcc, and what it compiles for.
 pub(crate) struct Nvcc {
@@ -67,14 +67,14 @@ impl Nvcc {
         let named = env::var("NVCC").ok();
         let path = match named.as_deref().map(str::trim) {
             Some("" | "none") => {
-                println!("cargo::warning=NVCC is none: {WITHOUT}");
+                println!("cargo::warning=NVCC is none: {WITHOUT_NVCC}");
                 return Ok(None);
             }
             Some(path) => Some(PathBuf::from(path)),
             None => find_nvcc(),
         };
         let Some(path) = path else {
-            println!("cargo::warning=no nvcc found (set NVCC to its path): {WITHOUT}");
+            println!("cargo::warning=no nvcc found (set NVCC to its path): {WITHOUT_NVCC}");
             return Ok(None);
         };
         match version_and_machines(&path) {
@@ -88,7 +88,7 @@ impl Nvcc {
                     targets,
                 }))
             }
-            Err(message) => unusable(message, named.is_some()).map(|()| None),
+            Err(message) => report_unusable(message, named.is_some()).map(|()| None),
         }
     }
 
@@ -100,29 +100,29 @@ impl Nvcc {
     pub(crate) fn compile(
         &self,
         sources: &Sources,
-        units: &[Unit],
+        units: &[TranslationUnit],
         folder: &Path,
         jobs: &Jobs,
     ) -> Result<bool, String> {
         fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
         let args = self.args();
-        let key = |unit: &Unit| {
+        let key = |unit: &TranslationUnit| {
             let file = unit.file();
             let files = unit.headers.iter().map(String::as_str).chain([&*file]);
             let environment = READ_BY_NVCC.map(|name| env::var(name).unwrap_or_default());
             let context = args.iter().chain(&environment).chain([&self.version]);
             sources.digest(files, context.map(String::as_str))
         };
-        let key_file = |unit: &Unit| folder.join(format!("{}.sha256", unit.name));
-        let is_new = |unit: &&Unit| {
+        let key_file = |unit: &TranslationUnit| folder.join(format!("{}.sha256", unit.name));
+        let is_new = |unit: &&TranslationUnit| {
             let kept = fs::read_to_string(key_file(unit)).unwrap_or_default();
             kept != key(unit) || !fat_binary(folder, unit).is_file()
         };
-        let mut new: Vec<&Unit> = units.iter().filter(is_new).collect();
+        let mut new: Vec<&TranslationUnit> = units.iter().filter(is_new).collect();
         // The longest are started first, and units are taken from the end.
         new.sort_by_key(|unit| sources.text(&unit.file()).len());
-        let compiled = all_at_once(jobs, new, |unit| {
-            // What an interrupted compilation leaves has no key.
+        let compiled = run_jobs(jobs, new, |unit| {
+            // Without a key, the output of an interrupted compilation is not used.
             fs::remove_file(key_file(unit)).ok();
             let to = fat_binary(folder, unit).display().to_string();
             let (to, file) = (["-o", &to], format!("kernels/{}", unit.file()));
@@ -137,7 +137,7 @@ impl Nvcc {
             Err(message) if message.lines().any(|line| line.starts_with("kernels/")) => {
                 Err(message)
             }
-            Err(message) => unusable(message, self.is_named).map(|()| false),
+            Err(message) => report_unusable(message, self.is_named).map(|()| false),
         }
     }
 
@@ -145,8 +145,8 @@ impl Nvcc {
     fn args(&self) -> Vec<String> {
         let mut targets: BTreeMap<String, Vec<&str>> = BTreeMap::new();
         for target in &self.targets {
-            let of_architecture = targets.entry(virtual_architecture(target)).or_default();
-            of_architecture.push(target);
+            let targets_of_architecture = targets.entry(virtual_architecture(target)).or_default();
+            targets_of_architecture.push(target);
         }
         let mut args = OPTIONS.map(str::to_owned).to_vec();
         for (architecture, targets) in targets {
@@ -161,12 +161,12 @@ impl Nvcc {
 }
 
 /// An error for an nvcc that `NVCC` names and that does not work, and a warning for any other.
-fn unusable(message: String, is_named: bool) -> Result<(), String> {
+fn report_unusable(message: String, is_named: bool) -> Result<(), String> {
     if is_named {
         return Err(message);
     }
     let line = message.lines().next().unwrap_or_default();
-    println!("cargo::warning=nvcc does not work ({line}): {WITHOUT}");
+    println!("cargo::warning=nvcc does not work ({line}): {WITHOUT_NVCC}");
     Ok(())
 }
 
@@ -201,24 +201,24 @@ fn targets(version: &str, machines: &BTreeSet<String>) -> Result<Vec<String>, St
 }
 
 /// Where the fat binary of a unit is.
-pub(crate) fn fat_binary(folder: &Path, unit: &Unit) -> PathBuf {
+pub(crate) fn fat_binary(folder: &Path, unit: &TranslationUnit) -> PathBuf {
     folder.join(format!("{}.fatbin", unit.name))
 }
 
-/// How many units may be compiled at a time.
+/// How many units are compiled at a time.
 pub(crate) struct Jobs {
-    /// Cargo's jobserver, which gives rights to more jobs than one.
+    /// Cargo's jobserver, which hands out tokens for jobs beyond the first.
     pub(crate) client: Option<Client>,
-    /// The most jobs.
+    /// The largest number of jobs at a time.
     pub(crate) max: usize,
 }
 
 impl Jobs {
-    /// Those that cargo gives a build script.
+    /// The jobs that cargo allows this build script.
     ///
     /// # Safety
     /// Cargo has started this process, which has opened and closed no file yet.
-    pub(crate) unsafe fn of_cargo() -> Jobs {
+    pub(crate) unsafe fn from_cargo() -> Jobs {
         let jobs = env::var("NUM_JOBS").map_or(1, |jobs| jobs.parse().unwrap_or(1));
         Jobs {
             // SAFETY: the descriptors that cargo names are its jobserver's, as the caller promises.
@@ -227,8 +227,9 @@ impl Jobs {
         }
     }
 
-    /// The right to one more job, if there is one now; it is given back when it is dropped.
-    fn another(&self) -> Option<Option<Acquired>> {
+    /// A token for one more job, if one is free now; dropping it returns it to the jobserver. The
+    /// inner `None` stands for a token where there is no jobserver.
+    fn acquire(&self) -> Option<Option<Acquired>> {
         match &self.client {
             Some(client) => client.try_acquire().ok().flatten().map(Some),
             None => Some(None),
@@ -236,11 +237,12 @@ impl Jobs {
     }
 }
 
-/// The time after which a right to another job is asked for again.
-const ASK_EVERY: Duration = Duration::from_millis(100);
+/// The time between two requests for a token while none is free.
+const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Does `work` for each of `items`, from the last on.
-fn all_at_once<T: Send>(
+/// Does `work` for each of `items`, the last first, on as many threads as there are tokens. After
+/// an error no further item is started, and the first error is returned.
+fn run_jobs<T: Send>(
     jobs: &Jobs,
     mut items: Vec<T>,
     work: impl Fn(T) -> Result<(), String> + Sync,
@@ -248,35 +250,35 @@ fn all_at_once<T: Send>(
     let work = &work;
     let (sender, ended) = mpsc::channel();
     thread::scope(|scope| {
-        // Cargo gives the process itself the right to one job.
-        let mut rights = vec![None];
+        // The process may run one job without a token.
+        let mut tokens = vec![None];
         let mut running = 0;
         let mut result = Ok(());
         loop {
             while running < jobs.max && !items.is_empty() {
-                let Some(right) = rights.pop().or_else(|| jobs.another()) else {
+                let Some(token) = tokens.pop().or_else(|| jobs.acquire()) else {
                     break;
                 };
                 let (item, sender) = (items.pop().expect("not empty"), sender.clone());
                 scope.spawn(move || {
                     // The receiver lives until all have ended.
-                    let _ = sender.send((work(item), right));
+                    let _ = sender.send((work(item), token));
                 });
                 running += 1;
             }
             if running == 0 {
                 return result;
             }
-            let Ok((one, right)) = ended.recv_timeout(ASK_EVERY) else {
+            let Ok((outcome, token)) = ended.recv_timeout(RETRY_INTERVAL) else {
                 continue;
             };
             running -= 1;
-            if result.is_ok() && one.is_err() {
+            if result.is_ok() && outcome.is_err() {
                 items.clear();
-                result = one;
+                result = outcome;
             }
             if !items.is_empty() {
-                rights.push(right);
+                tokens.push(token);
             }
         }
     })

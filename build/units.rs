@@ -9,8 +9,13 @@ use tapeloop_signature::{Declarations, Signature};
 /// The files of `kernels/` by name.
 pub(crate) struct Sources(BTreeMap<String, String>);
 
+/// Types of the constants that Rust takes from the kernels, in CUDA and in Rust. A type comes
+/// before those that its name begins with.
+const INTEGER_TYPES: [(&str, &str); 3] =
+    [("unsigned char", "u8"), ("unsigned", "u32"), ("int", "i32")];
+
 /// A file that is compiled by itself.
-pub(crate) struct Unit {
+pub(crate) struct TranslationUnit {
     /// The file's name without its extension. A feature's kernel has the same name.
     pub(crate) name: String,
     /// The headers that it includes, and those that they include. Each comes after those that it
@@ -18,7 +23,7 @@ pub(crate) struct Unit {
     pub(crate) headers: Vec<String>,
 }
 
-impl Unit {
+impl TranslationUnit {
     pub(crate) fn file(&self) -> String {
         format!("{}.cu", self.name)
     }
@@ -48,11 +53,37 @@ impl Sources {
         &self.0[name]
     }
 
+    /// Rust declarations of the integer constants that files declare once, on a line of their own,
+    /// as a plain number.
+    pub(crate) fn constants(&self) -> String {
+        let mut declarations: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        for (file, text) in &self.0 {
+            for line in text.lines() {
+                let Some((cuda_type, list)) = INTEGER_TYPES.iter().find_map(|(cuda, rust)| {
+                    let list = line.strip_prefix(&format!("constexpr {cuda} "))?;
+                    Some((rust, list.split(';').next()?))
+                }) else {
+                    continue;
+                };
+                let pairs = list.split(',').filter_map(|pair| pair.split_once('='));
+                for (name, value) in pairs.map(|(name, value)| (name.trim(), value.trim())) {
+                    if value.parse::<i64>().is_ok() {
+                        declarations.entry(name).or_default().push(format!(
+                            "/// Of `kernels/{file}`.\npub(super) const {name}: {cuda_type} = {value};\n"
+                        ));
+                    }
+                }
+            }
+        }
+        let unique = declarations.into_values().filter(|list| list.len() == 1);
+        unique.flatten().collect()
+    }
+
     /// The unit of a `.cu` file.
-    pub(crate) fn unit(&self, file: &str) -> Result<Unit, String> {
+    pub(crate) fn unit(&self, file: &str) -> Result<TranslationUnit, String> {
         let mut headers = Vec::new();
         self.add_headers(file, &mut headers)?;
-        Ok(Unit {
+        Ok(TranslationUnit {
             name: file.trim_end_matches(".cu").to_owned(),
             headers,
         })
@@ -74,7 +105,7 @@ impl Sources {
                      NVRTC has no others"
                 )
             })?;
-            if !headers.iter().any(|known| known == header) {
+            if !headers.iter().any(|listed| listed == header) {
                 self.add_headers(header, headers)?;
                 headers.push(header.to_owned());
             }
@@ -83,7 +114,7 @@ impl Sources {
     }
 
     /// The kernel that a unit declares.
-    pub(crate) fn signature(&self, unit: &Unit) -> Result<Signature, String> {
+    pub(crate) fn signature(&self, unit: &TranslationUnit) -> Result<Signature, String> {
         let file = unit.file();
         let parts: Vec<&str> = unit
             .headers

@@ -16,14 +16,14 @@ amide_hydrogens(const unsigned* header, const ResidueSpan* residues, const Backb
                 float4* hydrogens)
 {
     const unsigned count = header[RESIDUES];
-    each_thread(header, RESIDUES, [&](unsigned own) {
-        const ResidueSpan residue = residues[own];
+    each_thread(header, RESIDUES, [&](unsigned row) {
+        const ResidueSpan residue = residues[row];
         float4 hydrogen = {0.0f, 0.0f, 0.0f, INCOMPLETE};
-        if (residue.flags & PRESENT && is_complete(backbone[own])) {
+        if (residue.flags & PRESENT && is_complete(backbone[row])) {
             hydrogen.w = FIRST;
-            if (linked(residues, count, own) && is_complete(backbone[own - 1])) {
+            if (linked(residues, count, row) && is_complete(backbone[row - 1])) {
                 hydrogen.w = JOINED;
-                const Position c = backbone[own - 1].c, o = backbone[own - 1].o;
+                const Position c = backbone[row - 1].c, o = backbone[row - 1].o;
                 const float x = float(c.x - o.x), y = float(c.y - o.y), z = float(c.z - o.z);
                 const float d2 = x * x + y * y + z * z;
                 if (residue.aa != 'P' && d2 > 0.0f) {
@@ -32,6 +32,6 @@ amide_hydrogens(const unsigned* header, const ResidueSpan* residues, const Backb
                 }
             }
         }
-        hydrogens[own] = hydrogen;
+        hydrogens[row] = hydrogen;
     });
 }

@@ -6,9 +6,9 @@ KERNEL(256)
 atom_residue(const unsigned* header, const ResidueSpan* residues,
              unsigned* residue_of /* updated */)
 {
-    each_thread(header, RESIDUES, [&](unsigned own) {
-        const ResidueSpan residue = residues[own];
+    each_thread(header, RESIDUES, [&](unsigned row) {
+        const ResidueSpan residue = residues[row];
         for (unsigned a = 0; a < residue.atom_count; ++a)
-            residue_of[residue.atom_start + a] = own + 1;
+            residue_of[residue.atom_start + a] = row + 1;
     });
 }

@@ -23,14 +23,14 @@ b_factors(const unsigned* header, const StructureSpan* structures, const Residue
           float* factors)
 {
     __shared__ double shared[BLOCK];
-    each_block(header, CHAINS, [&](unsigned of_chain) {
-        const ChainSpan chain = chains[of_chain];
-        const unsigned* own = members + chain.member_start;
+    each_block(header, CHAINS, [&](unsigned chain_index) {
+        const ChainSpan chain = chains[chain_index];
+        const unsigned* residues_of_chain = members + chain.member_start;
         const bool is_measured = !structures[chain.structure].predicted;
 
         double sum = 0.0, count = 0.0;
         for (unsigned m = threadIdx.x; m < chain.count; m += BLOCK) {
-            const float value = b[own[m]];
+            const float value = b[residues_of_chain[m]];
             if (!isnan(value)) {
                 sum += double(value);
                 count += 1.0;
@@ -42,7 +42,7 @@ b_factors(const unsigned* header, const StructureSpan* structures, const Residue
 
         double squares = 0.0;
         for (unsigned m = threadIdx.x; m < chain.count; m += BLOCK) {
-            const float value = b[own[m]];
+            const float value = b[residues_of_chain[m]];
             const double deviation = double(value) - mean;
             if (!isnan(value))
                 squares += deviation * deviation;
@@ -50,7 +50,7 @@ b_factors(const unsigned* header, const StructureSpan* structures, const Residue
         const double sd = sqrt(block_sum(shared, squares) / count);
 
         for (unsigned m = threadIdx.x; m < chain.count; m += BLOCK) {
-            const unsigned residue = own[m];
+            const unsigned residue = residues_of_chain[m];
             const float value = is_measured ? b[residue] : null_real();
             const bool has_score = sd > 0.0 && !isnan(value);
             factors[3 * residue] = value;

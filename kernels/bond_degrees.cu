@@ -7,15 +7,15 @@ bond_degrees(const unsigned* header, const StructureSpan* structures, const Resi
              const Atom* ca, CELL_PARAMS, const Backbone* backbone, const float4* hydrogens,
              int* degrees)
 {
-    each_warp(header, RESIDUES, [&](unsigned own) {
+    each_warp(header, RESIDUES, [&](unsigned residue) {
         const Cells cells = CELLS_OF_PARAMS;
-        const Grid& grid = structures[residues[own].structure].residue_grid;
-        uint2* places = warp_memory<Places, WARPS>().of;
-        const Donor donor{cells, grid, ca, backbone, hydrogens, own, places};
+        const Grid& grid = structures[residues[residue].structure].residue_grid;
+        uint2* places = warp_memory<Places, WARPS>().scratch;
+        const Donor donor{cells, grid, ca, backbone, hydrogens, residue, places};
         unsigned count = 0;
         if (donor.has_hydrogen())
             count = count_partners([&](auto visit) { donor.each_acceptor(visit); });
         if (lane() == 0)
-            degrees[own] = int(count);
+            degrees[residue] = int(count);
     });
 }

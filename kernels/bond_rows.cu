@@ -9,12 +9,12 @@ bond_rows(const unsigned* header, const StructureSpan* structures, const Residue
           const unsigned* rooms, const int* ends, unsigned* unsorted, int* acceptors,
           float* energies)
 {
-    each_warp(header, RESIDUES, [&](unsigned own) {
-        const unsigned of_structure = residues[own].structure;
-        const StructureSpan& structure = structures[of_structure];
+    each_warp(header, RESIDUES, [&](unsigned residue) {
+        const unsigned structure_index = residues[residue].structure;
+        const StructureSpan& structure = structures[structure_index];
         const Cells cells = CELLS_OF_PARAMS;
-        uint2* places = warp_memory<Places, WARPS>().of;
-        const Donor donor{cells, structure.residue_grid, ca, backbone, hydrogens, own, places};
+        uint2* places = warp_memory<Places, WARPS>().scratch;
+        const Donor donor{cells, structure.residue_grid, ca, backbone, hydrogens, residue, places};
         if (!donor.has_hydrogen())
             return;
         const auto each = [&](auto visit) { donor.each_acceptor(visit); };
@@ -22,6 +22,6 @@ bond_rows(const unsigned* header, const StructureSpan* structures, const Residue
             acceptors[row] = int(acceptor - structure.residue_start);
             energies[row] = float(donor.energy(acceptor)) / 1000.0f;
         };
-        list_partners(structures, of_structure, own, rooms, ends, unsorted, each, write);
+        list_partners(structures, structure_index, residue, rooms, ends, unsorted, each, write);
     });
 }

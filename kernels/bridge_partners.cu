@@ -6,23 +6,23 @@
 __device__ inline void add_bridge(Bridges& bridges, unsigned& count, unsigned bridge)
 {
     unsigned place = 0;
-    while (place < count && bridges.of[place] / 2 < bridge / 2)
+    while (place < count && bridges.codes[place] / 2 < bridge / 2)
         ++place;
-    if (place < count && bridges.of[place] / 2 == bridge / 2) {
-        bridges.of[place] = min(bridges.of[place], bridge);
+    if (place < count && bridges.codes[place] / 2 == bridge / 2) {
+        bridges.codes[place] = min(bridges.codes[place], bridge);
         return;
     }
-    for (unsigned at = count++; at > place; --at)
-        bridges.of[at] = bridges.of[at - 1];
-    bridges.of[place] = bridge;
+    for (unsigned later_place = count++; later_place > place; --later_place)
+        bridges.codes[later_place] = bridges.codes[later_place - 1];
+    bridges.codes[place] = bridge;
 }
 
 // Finds the residues that each residue forms a bridge with, one thread per residue. If i and j are
 // both joined to their neighbours, and three or more residues apart, the patterns are
-//   parallel      j accepts from i+1 and gives to i-1, or
-//                 j-1 accepts from i and j+1 gives to i,
-//   antiparallel  j accepts from i and gives to i, or
-//                 j-1 accepts from i+1 and j+1 gives to i-1,
+//   parallel      j accepts from i+1 and donates to i-1, or
+//                 j-1 accepts from i and j+1 donates to i,
+//   antiparallel  j accepts from i and donates to i, or
+//                 j-1 accepts from i+1 and j+1 donates to i-1,
 // so each pattern consists of a bond of i's or i+1's N-H and one more bond.
 KERNEL(256)
 bridge_partners(const unsigned* header, const StructureSpan* structures,
@@ -30,36 +30,36 @@ bridge_partners(const unsigned* header, const StructureSpan* structures,
                 const float* energies, Bridges* bridges)
 {
     const unsigned end = units(header, RESIDUES).end;
-    each_thread(header, RESIDUES, [&](unsigned own) {
-        const unsigned first = structures[residues[own].structure].residue_start;
+    each_thread(header, RESIDUES, [&](unsigned residue) {
+        const unsigned first = structures[residues[residue].structure].residue_start;
         const Bonds bonds{partners, energies};
-        const auto can_bridge = [&](unsigned at) {
-            return joined(hydrogens, end, at) && joined(hydrogens, end, at + 1);
+        const auto can_bridge = [&](unsigned candidate) {
+            return joined(hydrogens, end, candidate) && joined(hydrogens, end, candidate + 1);
         };
         Bridges found;
         for (unsigned k = 0; k < BRIDGES_MAX; ++k)
-            found.of[k] = NO_BRIDGE;
-        if (can_bridge(own)) {
+            found.codes[k] = NO_BRIDGE;
+        if (can_bridge(residue)) {
             unsigned length = 0;
             const auto test = [&](unsigned partner, unsigned donor, unsigned acceptor,
                                   bool antiparallel) {
-                const unsigned apart = max(own, partner) - min(own, partner);
+                const unsigned apart = max(residue, partner) - min(residue, partner);
                 if (apart >= 3 && can_bridge(partner) && bonds.between(donor, acceptor, first))
                     add_bridge(found, length, bridge_to(partner, antiparallel));
             };
             for (unsigned which = 0; which < 2; ++which) {
-                const int from_own = bonds.acceptor(own, which, first);
+                const int from_own = bonds.acceptor(residue, which, first);
                 if (from_own >= 0) {
-                    test(from_own, from_own, own, true);
-                    test(from_own + 1, from_own + 2, own, false);
+                    test(from_own, from_own, residue, true);
+                    test(from_own + 1, from_own + 2, residue, false);
                 }
-                const int from_next = bonds.acceptor(own + 1, which, first);
+                const int from_next = bonds.acceptor(residue + 1, which, first);
                 if (from_next >= 0) {
-                    test(from_next, from_next, own - 1, false);
-                    test(from_next + 1, from_next + 2, own - 1, true);
+                    test(from_next, from_next, residue - 1, false);
+                    test(from_next + 1, from_next + 2, residue - 1, true);
                 }
             }
         }
-        bridges[own] = found;
+        bridges[residue] = found;
     });
 }

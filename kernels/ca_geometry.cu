@@ -8,20 +8,20 @@ KERNEL(256)
 ca_geometry(const unsigned* header, const ResidueSpan* residues, const Atom* ca, float* angles)
 {
     const unsigned count = header[RESIDUES];
-    each_thread(header, RESIDUES, [&](unsigned own) {
+    each_thread(header, RESIDUES, [&](unsigned residue) {
         float dihedral = null_real(), angle = null_real();
-        if (linked(residues, count, own) && linked(residues, count, own + 1)) {
-            const Atom before = ca[own - 1], here = ca[own], after = ca[own + 1];
+        if (linked(residues, count, residue) && linked(residues, count, residue + 1)) {
+            const Atom before = ca[residue - 1], here = ca[residue], after = ca[residue + 1];
             if (present(before) && present(here) && present(after)) {
                 const Position centre = position(here);
                 angle = Angle::between(difference(position(before), centre),
                                        difference(position(after), centre)).degrees();
-                if (linked(residues, count, own + 2) && present(ca[own + 2]))
+                if (linked(residues, count, residue + 2) && present(ca[residue + 2]))
                     dihedral = Angle::dihedral(position(before), centre, position(after),
-                                               position(ca[own + 2])).degrees();
+                                               position(ca[residue + 2])).degrees();
             }
         }
-        angles[2 * own] = dihedral;
-        angles[2 * own + 1] = angle;
+        angles[2 * residue] = dihedral;
+        angles[2 * residue + 1] = angle;
     });
 }

@@ -7,8 +7,8 @@ KERNEL(256)
 cell_count(const unsigned* header, const StructureSpan* structures, const ChainSpan* chains,
            const Atom* atoms, unsigned* counts /* updated */, unsigned axis)
 {
-    each_thread(header, axis, [&](unsigned own) {
-        const Atom atom = atoms[own];
+    each_thread(header, axis, [&](unsigned unit) {
+        const Atom atom = atoms[unit];
         if (!present(atom))
             return;
         const StructureSpan& structure = structures[chains[tag_chain(atom.tag)].structure];

@@ -12,8 +12,8 @@ struct Cells {
     const unsigned* source;
 };
 
-// Limits on the atoms of a cell, and on those of an atom's cell on average. A structure with more gets a
-// flag; see src/features/density.rs.
+// The largest number of atoms in a cell, and of atoms in the cell of an atom on average. A
+// structure with more gets a flag; see src/features/density.rs.
 constexpr unsigned CELL_POINTS_MAX = 256, MEAN_CELL_POINTS_MAX = 128;
 constexpr unsigned TOO_MANY = 1, TOO_MANY_ON_AVERAGE = 2, FLAG_MASK = 3;
 

@@ -9,9 +9,9 @@ chain_radius_of_gyration(const unsigned* header, const ResidueSpan* residues,
                          const ChainSpan* chains, const unsigned* members, const unsigned* loose,
                          const Atom* atoms, float* radii)
 {
-    each_block(header, CHAINS, [&](unsigned own) {
-        const ChainSpan chain = chains[own];
-        const unsigned first = loose[2 * own], count = loose[2 * own + 1];
+    each_block(header, CHAINS, [&](unsigned chain_index) {
+        const ChainSpan chain = chains[chain_index];
+        const unsigned first = loose[2 * chain_index], count = loose[2 * chain_index + 1];
         const float radius = radius_of_atoms([&](auto visit) {
             for (unsigned m = threadIdx.x; m < chain.count; m += BLOCK) {
                 const ResidueSpan residue = residues[members[chain.member_start + m]];
@@ -20,11 +20,11 @@ chain_radius_of_gyration(const unsigned* header, const ResidueSpan* residues,
             }
             for (unsigned k = threadIdx.x; k < count; k += BLOCK) {
                 const Atom atom = atoms[first + k];
-                if (present(atom) && tag_chain(atom.tag) == own)
+                if (present(atom) && tag_chain(atom.tag) == chain_index)
                     visit(atom);
             }
         });
         if (threadIdx.x == 0)
-            radii[own] = radius;
+            radii[chain_index] = radius;
     });
 }

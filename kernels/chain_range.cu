@@ -8,8 +8,8 @@ KERNEL(256)
 chain_range(const unsigned* header, const StructureSpan* structures, const ChainSpan* chains,
             const Atom* atoms, unsigned* ranges /* updated */)
 {
-    each_thread(header, ATOMS, [&](unsigned own) {
-        const Atom atom = atoms[own];
+    each_thread(header, ATOMS, [&](unsigned atom_index) {
+        const Atom atom = atoms[atom_index];
         if (!present(atom))
             return;
         const unsigned chain = tag_chain(atom.tag);

@@ -9,21 +9,21 @@ cluster_join(const unsigned* header, const StructureSpan* structures, const Resi
              const Atom* atoms, CELL_PARAMS, unsigned* parents /* updated */, unsigned radius,
              unsigned own_chain)
 {
-    each_warp(header, RESIDUES, [&](unsigned own) {
-        if (parents[own] == NO_TREE)
+    each_warp(header, RESIDUES, [&](unsigned residue) {
+        if (parents[residue] == NO_TREE)
             return;
-        const Atom atom = atoms[own];
+        const Atom atom = atoms[residue];
         const Cells cells = CELLS_OF_PARAMS;
-        const Grid& grid = structures[residues[own].structure].residue_grid;
-        uint2* places = warp_memory<Places, WARPS>().of;
-        each_candidate(cells, grid, atom, radius, places, [&](bool is_one, unsigned other) {
-            if (!is_one || (own_chain && !same_chain(cells.tag[other], atom.tag)))
+        const Grid& grid = structures[residues[residue].structure].residue_grid;
+        uint2* places = warp_memory<Places, WARPS>().scratch;
+        each_candidate(cells, grid, atom, radius, places, [&](bool has_atom, unsigned other) {
+            if (!has_atom || (own_chain && !same_chain(cells.tag[other], atom.tag)))
                 return;
             const unsigned d2 = squared(cells.x[other] - atom.x, cells.y[other] - atom.y,
                                         cells.z[other] - atom.z);
             const unsigned source = cells.source[other];
-            if (d2 < radius * radius && source < own && parents[source] != NO_TREE)
-                join(parents, own, source);
+            if (d2 < radius * radius && source < residue && parents[source] != NO_TREE)
+                join(parents, residue, source);
         });
     });
 }

@@ -28,39 +28,39 @@ cluster_number(const unsigned* header, const StructureSpan* structures, const Ch
                unsigned* stamps /* updated */, int* clusters, int* in_chains, int* in_structures)
 {
     __shared__ unsigned shared[BLOCK];
-    each_block(header, STRUCTURES, [&](unsigned at) {
-        const StructureSpan& structure = structures[at];
+    each_block(header, STRUCTURES, [&](unsigned structure_index) {
+        const StructureSpan& structure = structures[structure_index];
         const unsigned start = structure.residue_start, end = start + structure.residue_count;
         unsigned count = 0;
         for (unsigned base = start; base < end; base += BLOCK) {
-            const unsigned own = base + threadIdx.x;
-            const bool is_root = own < end && parents[own] == own;
+            const unsigned residue = base + threadIdx.x;
+            const bool is_root = residue < end && parents[residue] == residue;
             unsigned total;
             const unsigned before = flags_before(shared, is_root, total);
             if (is_root)
-                numbers[own] = count + before;
+                numbers[residue] = count + before;
             count += total;
         }
         __syncthreads();
-        for (unsigned own = start + threadIdx.x; own < end; own += BLOCK)
-            clusters[own] = parents[own] == NO_TREE ? NULL_COUNT
-                                                    : int(numbers[root_of(parents, own)]);
+        for (unsigned residue = start + threadIdx.x; residue < end; residue += BLOCK)
+            clusters[residue] = parents[residue] == NO_TREE ? NULL_COUNT
+                                                    : int(numbers[root_of(parents, residue)]);
         if (threadIdx.x == 0)
-            in_structures[at] = count;
+            in_structures[structure_index] = count;
 
         // A chain counts a tree once: the first thread stamps its root.
         for (unsigned c = structure.chain_start; c < structure.chain_start + structure.chain_count;
              ++c) {
             const ChainSpan chain = chains[c];
-            unsigned own = 0;
+            unsigned new_trees = 0;
             for (unsigned m = threadIdx.x; m < chain.count; m += BLOCK) {
                 const unsigned residue = members[chain.member_start + m];
                 if (parents[residue] != NO_TREE)
-                    own += atomicExch(&stamps[root_of(parents, residue)], c + 1) != c + 1;
+                    new_trees += atomicExch(&stamps[root_of(parents, residue)], c + 1) != c + 1;
             }
-            own = block_sum(shared, own);
+            new_trees = block_sum(shared, new_trees);
             if (threadIdx.x == 0)
-                in_chains[c] = own;
+                in_chains[c] = new_trees;
         }
     });
 }

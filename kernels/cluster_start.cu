@@ -6,7 +6,7 @@ KERNEL(256)
 cluster_start(const unsigned* header, const unsigned char* selected, const Atom* atoms,
               unsigned* parents)
 {
-    each_thread(header, RESIDUES, [&](unsigned own) {
-        parents[own] = selected[own] && present(atoms[own]) ? own : NO_TREE;
+    each_thread(header, RESIDUES, [&](unsigned residue) {
+        parents[residue] = selected[residue] && present(atoms[residue]) ? residue : NO_TREE;
     });
 }

@@ -8,14 +8,15 @@ contact_degrees(const unsigned* header, const StructureSpan* structures,
                 const ResidueSpan* residues, const Atom* points, CELL_PARAMS, int* degrees,
                 unsigned cutoff, unsigned own_chain)
 {
-    each_warp(header, RESIDUES, [&](unsigned own) {
+    each_warp(header, RESIDUES, [&](unsigned residue) {
         const Cells cells = CELLS_OF_PARAMS;
-        const ByPoints search(cells, structures[residues[own].structure], points, own, own_chain,
-                              warp_memory<Places, WARPS>().of);
+        const StructureSpan& structure = structures[residues[residue].structure];
+        const ByPoints search(cells, structure, points, residue, own_chain,
+                              warp_memory<Places, WARPS>().scratch);
         unsigned count = 0;
-        if (search.is_placed())
-            count = count_partners([&](auto visit) { search.each_within(cutoff, own, visit); });
+        if (search.is_searchable())
+            count = count_partners([&](auto visit) { search.each_within(cutoff, residue, visit); });
         if (lane() == 0)
-            degrees[own] = int(count);
+            degrees[residue] = int(count);
     });
 }

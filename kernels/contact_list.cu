@@ -9,27 +9,27 @@ contact_list(const unsigned* header, const StructureSpan* structures, const Resi
              const Atom* atoms, CELL_PARAMS, unsigned* lists, unsigned* degrees, unsigned radius)
 {
     __shared__ unsigned counts[WARPS], found[WARPS][CONTACTS_MAX];
-    each_warp(header, RESIDUES, [&](unsigned own) {
+    each_warp(header, RESIDUES, [&](unsigned residue) {
         const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-        const Atom atom = atoms[own];
+        const Atom atom = atoms[residue];
         if (!present(atom)) {
             if (lane == 0)
-                degrees[own] = 0;
+                degrees[residue] = 0;
             return;
         }
         if (lane == 0)
             counts[warp] = 0;
         __syncwarp();
         const Cells cells = CELLS_OF_PARAMS;
-        const Grid& grid = structures[residues[own].structure].residue_grid;
-        uint2* places = warp_memory<Places, WARPS>().of;
-        each_candidate(cells, grid, atom, radius, places, [&](bool is_one, unsigned other) {
-            if (!is_one)
+        const Grid& grid = structures[residues[residue].structure].residue_grid;
+        uint2* places = warp_memory<Places, WARPS>().scratch;
+        each_candidate(cells, grid, atom, radius, places, [&](bool has_atom, unsigned other) {
+            if (!has_atom)
                 return;
             const unsigned d2 = squared(cells.x[other] - atom.x, cells.y[other] - atom.y,
                                         cells.z[other] - atom.z);
             const unsigned source = cells.source[other];
-            if (d2 >= radius * radius || source == own || !same_chain(cells.tag[other], atom.tag))
+            if (d2 >= radius * radius || source == residue || !same_chain(cells.tag[other], atom.tag))
                 return;
             const unsigned place = atomicAdd(&counts[warp], 1u);
             if (place < CONTACTS_MAX)
@@ -42,9 +42,9 @@ contact_list(const unsigned* header, const StructureSpan* structures, const Resi
             unsigned before = 0;
             for (unsigned k = 0; k < min(count, CONTACTS_MAX); ++k)
                 before += found[warp][k] < contact;
-            lists[CONTACTS_MAX * own + before] = contact;
+            lists[CONTACTS_MAX * residue + before] = contact;
         }
         if (lane == 0)
-            degrees[own] = count;
+            degrees[residue] = count;
     });
 }

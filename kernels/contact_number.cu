@@ -10,12 +10,12 @@ contact_number(const unsigned* header, const StructureSpan* structures, const Re
                const Atom* atoms, CELL_PARAMS, int* counts, unsigned values, unsigned first,
                unsigned own_chain)
 {
-    each_warp(header, RESIDUES, [&](unsigned own) {
+    each_warp(header, RESIDUES, [&](unsigned residue) {
         const unsigned lane = threadIdx.x % 32;
-        const Atom atom = atoms[own];
+        const Atom atom = atoms[residue];
         if (!present(atom)) {
             if (lane < values)
-                counts[own * values + lane] = NULL_COUNT;
+                counts[residue * values + lane] = NULL_COUNT;
             return;
         }
         unsigned cutoff2[CUTOFFS_MAX], reach = 0;
@@ -28,10 +28,10 @@ contact_number(const unsigned* header, const StructureSpan* structures, const Re
             near[v] = 0;
         }
         const Cells cells = CELLS_OF_PARAMS;
-        const Grid& grid = structures[residues[own].structure].residue_grid;
-        uint2* places = warp_memory<Places, WARPS>().of;
-        each_candidate(cells, grid, atom, reach, places, [&](bool is_one, unsigned other) {
-            if (!is_one || (own_chain && !same_chain(cells.tag[other], atom.tag)))
+        const Grid& grid = structures[residues[residue].structure].residue_grid;
+        uint2* places = warp_memory<Places, WARPS>().scratch;
+        each_candidate(cells, grid, atom, reach, places, [&](bool has_atom, unsigned other) {
+            if (!has_atom || (own_chain && !same_chain(cells.tag[other], atom.tag)))
                 return;
             const unsigned d2 = squared(cells.x[other] - atom.x, cells.y[other] - atom.y,
                                         cells.z[other] - atom.z);
@@ -44,7 +44,7 @@ contact_number(const unsigned* header, const StructureSpan* structures, const Re
             const int sum = warp_sum(near[v]);
             // Leaves out the residue itself, which is at distance 0.
             if (lane == 0 && v < values)
-                counts[own * values + v] = sum - 1;
+                counts[residue * values + v] = sum - 1;
         }
     });
 }

@@ -10,19 +10,19 @@ contact_order(const unsigned* header, const StructureSpan* structures, const Res
 {
     Around& around = warp_memory<Around, WARPS>();
     const Cells cells = CELLS_OF_PARAMS;
-    each_warp(header, RESIDUES, [&](unsigned own) {
-        const ResidueSpan residue = residues[own];
+    each_warp(header, RESIDUES, [&](unsigned row) {
+        const ResidueSpan residue = residues[row];
         const Grid& grid = structures[residue.structure].atom_grid;
-        const int here = positions[own];
+        const int here = positions[row];
         unsigned long long sum = 0, count = 0;
-        const auto want = [&](unsigned at) {
-            if (tag_chain(cells.tag[at]) != residue.chain)
+        const auto want = [&](unsigned sorted) {
+            if (tag_chain(cells.tag[sorted]) != residue.chain)
                 return false;
-            const unsigned place = residue_of[cells.source[at]];
-            return place != 0 && place != own + 1;
+            const unsigned number = residue_of[cells.source[sorted]];
+            return number != 0 && number != row + 1;
         };
-        const auto apart = [&](unsigned at) {
-            return unsigned(abs(positions[residue_of[cells.source[at]] - 1] - here));
+        const auto apart = [&](unsigned sorted) {
+            return unsigned(abs(positions[residue_of[cells.source[sorted]] - 1] - here));
         };
         const auto visit = [&](const Few& few, float4 candidate, unsigned difference) {
             int near = 0;
@@ -35,9 +35,9 @@ contact_order(const unsigned* header, const StructureSpan* structures, const Res
         sum = warp_sum(sum);
         count = warp_sum(count);
         if (lane() == 0) {
-            sums[2 * own] = sum;
-            sums[2 * own + 1] = count;
-            means[own] = count > 0 ? float(double(sum) / double(count)) : null_real();
+            sums[2 * row] = sum;
+            sums[2 * row + 1] = count;
+            means[row] = count > 0 ? float(double(sum) / double(count)) : null_real();
         }
     });
 }

@@ -10,20 +10,20 @@ contact_rows(const unsigned* header, const StructureSpan* structures, const Resi
              const int* ends, unsigned* unsorted, int* partners, float* distances,
              float* min_distances, unsigned cutoff, unsigned own_chain)
 {
-    each_warp(header, RESIDUES, [&](unsigned own) {
-        const ResidueSpan residue = residues[own];
+    each_warp(header, RESIDUES, [&](unsigned residue_index) {
+        const ResidueSpan residue = residues[residue_index];
         const StructureSpan& structure = structures[residue.structure];
         const Cells cells = CELLS_OF_PARAMS;
-        const ByPoints search(cells, structure, points, own, own_chain,
-                              warp_memory<Places, WARPS>().of);
-        if (!search.is_placed())
+        const ByPoints search(cells, structure, points, residue_index, own_chain,
+                              warp_memory<Places, WARPS>().scratch);
+        if (!search.is_searchable())
             return;
-        const auto each = [&](auto visit) { search.each_within(cutoff, own, visit); };
+        const auto each = [&](auto visit) { search.each_within(cutoff, residue_index, visit); };
         const auto write = [&](unsigned row, unsigned other) {
             partners[row] = int(other - structure.residue_start);
             distances[row] = angstrom(search.square(other));
             min_distances[row] = angstrom(least_squared(atoms, residue, residues[other]));
         };
-        list_partners(structures, residue.structure, own, rooms, ends, unsorted, each, write);
+        list_partners(structures, residue.structure, residue_index, rooms, ends, unsorted, each, write);
     });
 }

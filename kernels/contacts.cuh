@@ -40,86 +40,87 @@ __device__ inline float angstrom(unsigned long long square)
     return float(sqrt(double(square)) / 1000.0);
 }
 
-// Searches around residue `own` by points, of which a residue may have none. With `own_chain` only
+// The search around residue `row` by points; a residue may have no point. With `own_chain` only
 // residues of its chain are found. `places` is [32].
 struct ByPoints {
     const Cells& cells;
     const StructureSpan& structure;
     const Atom* points;
-    unsigned own, own_chain;
+    unsigned row, own_chain;
     Atom point;
     uint2* places;
 
     __device__ inline ByPoints(const Cells& cells, const StructureSpan& structure,
-                               const Atom* points, unsigned own, unsigned own_chain, uint2* places)
-        : cells(cells), structure(structure), points(points), own(own), own_chain(own_chain),
-          point(points[own]), places(places)
+                               const Atom* points, unsigned row, unsigned own_chain, uint2* places)
+        : cells(cells), structure(structure), points(points), row(row), own_chain(own_chain),
+          point(points[row]), places(places)
     {
     }
 
-    // Whether the residue can have neighbours.
-    __device__ inline bool is_placed() const
+    // Whether the search can find residues: this one has a point, and the structure's cells are not
+    // empty.
+    __device__ inline bool is_searchable() const
     {
         return present(point) && !are_empty(cells, structure.residue_grid);
     }
 
-    // Calls visit(is_one, other) for 32 candidates at a time, one per lane, until every other
-    // residue from `from` on that is nearer than `reach` has come once.
+    // Calls visit(is_partner, other) for 32 candidates at a time, one per lane. Every other residue
+    // from `from` on that is nearer than `reach` is a partner once.
     template <typename Visit>
     __device__ inline void each_within(unsigned reach, unsigned from, Visit visit) const
     {
         const Grid& grid = structure.residue_grid;
-        each_candidate(cells, grid, point, int(reach), places, [&](bool is_candidate, unsigned at) {
+        each_candidate(cells, grid, point, int(reach), places, [&](bool has_atom, unsigned sorted) {
             unsigned other = 0;
-            bool is_one = false;
-            if (is_candidate) {
-                other = cells.source[at];
-                const unsigned d2 = squared(cells.x[at] - point.x, cells.y[at] - point.y,
-                                            cells.z[at] - point.z);
-                is_one = other >= from && other != own && d2 < reach * reach
-                    && !(own_chain && !same_chain(cells.tag[at], point.tag));
+            bool is_partner = false;
+            if (has_atom) {
+                other = cells.source[sorted];
+                const unsigned d2 = squared(cells.x[sorted] - point.x, cells.y[sorted] - point.y,
+                                            cells.z[sorted] - point.z);
+                is_partner = other >= from && other != row && d2 < reach * reach
+                    && !(own_chain && !same_chain(cells.tag[sorted], point.tag));
             }
-            visit(is_one, other);
+            visit(is_partner, other);
         });
     }
 
-    // Whether a residue of the structure is one that the search is for, at any distance.
+    // Whether a residue of the structure counts as a neighbour if it is near enough.
     __device__ inline bool is_wanted(unsigned other) const
     {
         const Atom there = points[other];
-        return other != own && present(there) && !(own_chain && !same_chain(there.tag, point.tag));
+        return other != row && present(there) && !(own_chain && !same_chain(there.tag, point.tag));
     }
 
-    // The squared distance of a residue that is wanted.
+    // The squared distance of a residue for which is_wanted() holds.
     __device__ inline unsigned long long square(unsigned other) const
     {
         return squared_apart(points[other], point);
     }
 };
 
-// The same by heavy atoms. `residue_of` has the residue of each atom plus one, and zero for an atom
-// of no residue.
+// The search of ByPoints, by heavy atoms. `residue_of` has the residue of each atom plus one, and
+// zero for an atom of no residue.
 struct ByAtoms {
     const Cells& cells;
     const StructureSpan& structure;
     const ResidueSpan* residues;
     const Atom* atoms;
     const unsigned* residue_of;
-    unsigned own, own_chain;
+    unsigned row, own_chain;
     ResidueSpan residue;
     uint2* places;
 
     __device__ inline ByAtoms(const Cells& cells, const StructureSpan* structures,
                               const ResidueSpan* residues, const Atom* atoms,
-                              const unsigned* residue_of, unsigned own, unsigned own_chain,
+                              const unsigned* residue_of, unsigned row, unsigned own_chain,
                               uint2* places)
-        : cells(cells), structure(structures[residues[own].structure]), residues(residues),
-          atoms(atoms), residue_of(residue_of), own(own), own_chain(own_chain),
-          residue(residues[own]), places(places)
+        : cells(cells), structure(structures[residues[row].structure]), residues(residues),
+          atoms(atoms), residue_of(residue_of), row(row), own_chain(own_chain),
+          residue(residues[row]), places(places)
     {
     }
 
-    __device__ inline bool is_placed() const
+    __device__ inline bool is_searchable() const
     {
         return residue.atom_count > 0 && !are_empty(cells, structure.atom_grid);
     }
@@ -133,23 +134,24 @@ struct ByAtoms {
         for (unsigned first = 0; first < runs.count; first += 32) {
             const Laid laid(runs, first, cells.start, places);
             for (unsigned step = 0; step < laid.total; step += 32) {
-                const unsigned at = laid.at(step);
+                const unsigned sorted = laid.sorted_atom(step);
                 unsigned other = 0;
-                bool is_one = false;
+                bool is_partner = false;
                 if (step + lane() < laid.total) {
-                    const Atom atom{cells.x[at], cells.y[at], cells.z[at], cells.tag[at]};
+                    const Atom atom{cells.x[sorted], cells.y[sorted], cells.z[sorted],
+                                    cells.tag[sorted]};
                     if (squared(apart(atom.x, low.x, high.x), apart(atom.y, low.y, high.y),
                                 apart(atom.z, low.z, high.z)) < reach * reach)
-                        is_one = stands_for(atom, cells.source[at], reach, from, other);
+                        is_partner = stands_for(atom, cells.source[sorted], reach, from, other);
                 }
-                visit(is_one, other);
+                visit(is_partner, other);
             }
         }
     }
 
     __device__ inline bool is_wanted(unsigned other) const
     {
-        return other != own && residues[other].atom_count > 0
+        return other != row && residues[other].atom_count > 0
             && !(own_chain && residues[other].chain != residue.chain);
     }
 
@@ -175,13 +177,13 @@ private:
         return false;
     }
 
-    // Whether the atom with this index is the first of a wanted residue's that is near, so that a
+    // Whether the atom with this index is the first near atom of a residue that counts, so that a
     // residue is found once.
     __device__ inline bool stands_for(Atom atom, unsigned index, unsigned reach, unsigned from,
                                       unsigned& other) const
     {
         const unsigned number = residue_of[index];
-        if (number == 0 || number - 1 < from || number - 1 == own
+        if (number == 0 || number - 1 < from || number - 1 == row
             || (own_chain && tag_chain(atom.tag) != residue.chain) || !is_near(atom, reach))
             return false;
         other = number - 1;

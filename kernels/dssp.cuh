@@ -1,4 +1,4 @@
-// Hydrogen bonds and bridges, which the kernels of secondary structure pass on in buffers.
+// Hydrogen bonds and bridges. The kernels of secondary structure pass them on in buffers.
 #pragma once
 #include "layout.cuh"
 
@@ -7,10 +7,10 @@
 // amide hydrogen. A state implies those before it, except for the first state.
 constexpr float INCOMPLETE = 0.0f, FIRST = 1.0f, JOINED = 2.0f, DONOR = 3.0f;
 
-// Whether residue `at`, of a structure that ends at `end`, is bonded to the one before it.
-__device__ inline bool joined(const float4* hydrogens, unsigned end, unsigned at)
+// Whether a residue, of a structure that ends at `end`, is bonded to the one before it.
+__device__ inline bool joined(const float4* hydrogens, unsigned end, unsigned residue)
 {
-    return at < end && hydrogens[at].w >= JOINED;
+    return residue < end && hydrogens[residue].w >= JOINED;
 }
 
 // C-alphas of bonded residues are closer than this, in 0.001 A.
@@ -52,7 +52,7 @@ struct Bonds {
         return energies[4 * donor + which] < -0.5f ? int(first) + partners[4 * donor + which] : -1;
     }
 
-    // Whether residue `donor` gives a bond to residue `acceptor`.
+    // Whether the N-H of residue `donor` is bonded to the O of residue `to`.
     __device__ inline bool between(unsigned donor, unsigned to, unsigned first) const
     {
         return acceptor(donor, 0, first) == int(to) || acceptor(donor, 1, first) == int(to);
@@ -66,7 +66,7 @@ constexpr unsigned NO_BRIDGE = ~0u;
 
 // The bridges of one residue, sorted by partner: twice the partner's index in the batch, plus one
 // if the strands are antiparallel; NO_BRIDGE after the last.
-struct alignas(16) Bridges { unsigned of[BRIDGES_MAX]; };
+struct alignas(16) Bridges { unsigned codes[BRIDGES_MAX]; };
 static_assert(sizeof(Bridges) == 32, "two 16-byte loads");
 
 __device__ inline unsigned bridge_to(unsigned partner, bool antiparallel)
@@ -74,5 +74,5 @@ __device__ inline unsigned bridge_to(unsigned partner, bool antiparallel)
     return 2 * partner + antiparallel;
 }
 
-// Bits of a residue's marks.
+// Bits of a residue's marks: it is part of a ladder of one bridge, or of more.
 constexpr unsigned IN_BRIDGE = 1, IN_STRAND = 2;

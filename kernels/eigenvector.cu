@@ -18,7 +18,7 @@ constexpr unsigned CONTACT_WORDS = CONTACTS_MAX + 4;
 constexpr unsigned EIGEN_LANES = 512, EIGEN_GROUPS = EIGEN_LANES / 32;
 constexpr unsigned EIGEN_SLOTS = EIGEN_LANES / EIGEN_THREADS;
 
-// The constants of the iteration; src/features/centrality.rs explains them.
+// The constants of the iteration; src/features/centrality/eigenvector.rs explains them.
 constexpr double RESIDUAL = 5e-7, VECTOR_ERROR = 3e-5, GAP = 1e-6, DEPENDENT = 1e-12;
 constexpr double UPPER_FIRST = 0.7, UPPER_MIN = 0.3, UPPER_MAX = 0.9999, LOWER = -0.4;
 constexpr double GAIN_MAX = 1000.0, GAIN_SPARE = 10.0;
@@ -36,8 +36,8 @@ __device__ inline float eigen_random(unsigned value)
     return float((value ^ value >> 16) >> 8) / 16777216.0f;
 }
 
-// Calls take(m, slot) for each of the thread's residues of a chain; `slot` is that of its partial
-// sum.
+// Calls take(m, slot) for each of the thread's residues of a chain; `slot` is the thread's partial
+// sum that residue m belongs to.
 template <typename Take> __device__ inline void each_row(unsigned count, Take take)
 {
     for (unsigned first = threadIdx.x; first < count; first += EIGEN_LANES)
@@ -62,25 +62,26 @@ struct ChainGraph {
     static constexpr int LOCAL = 4;
     static constexpr unsigned FAR = 16, CROWDED = ~0u;
 
-    // For vectors in shared memory, those of chains that fit it and have no crowded residue, a contact
-    // is 16 bits, the offset of its values in bytes. The first quadruple of words has the first word
-    // and 6 contacts, each other one 8; what is left of the last one are offsets of values that are 0.
+    // Chains that fit shared memory and have no crowded residue have their vectors there. Then a
+    // contact is 16 bits, the offset of its values in bytes. The first quadruple of words has the
+    // first word and 6 contacts, each further quadruple 8; the unused rest of the last quadruple
+    // has offsets of values that are 0.
     static constexpr unsigned FIRST = 6, TOGETHER = 8;
 
     template <bool PACKED>
-    __device__ inline void set(unsigned own, const unsigned* contacts, unsigned degree) const
+    __device__ inline void set(unsigned m, const unsigned* contacts, unsigned degree) const
     {
         const unsigned none = count * 8;
         unsigned mask = 0, length = 0, pair = 0;
         const auto word_of = [&](unsigned k) -> unsigned& {
             if constexpr (!PACKED)
-                return lists[(k + 1) * count + own];
+                return lists[(k + 1) * count + m];
             const unsigned word = k / 2 + 1;
-            return lists[4 * (word / 4 * count + own) + word % 4];
+            return lists[4 * (word / 4 * count + m) + word % 4];
         };
         for (unsigned k = 0; k < degree && degree <= CONTACTS_MAX; ++k) {
             const unsigned place = places[contacts[k]];
-            const int along = int(place - own);
+            const int along = int(place - m);
             if (abs(along) <= LOCAL) {
                 mask |= 1u << (LOCAL + along);
             } else if constexpr (!PACKED) {
@@ -94,12 +95,12 @@ struct ChainGraph {
             for (unsigned k = (length + 1) / 2 * 2; k < FIRST || (k - FIRST) % TOGETHER; k += 2)
                 word_of(k) = none | none << 16;
         const bool is_crowded = !PACKED && degree > CONTACTS_MAX;
-        lists[(PACKED ? 4 : 1) * own] = is_crowded ? CROWDED : mask | length << FAR;
+        lists[(PACKED ? 4 : 1) * m] = is_crowded ? CROWDED : mask | length << FAR;
     }
 
     // The sums of a residue's contacts in two vectors, added in the order of bits and list.
     template <typename T, typename Vectors>
-    __device__ inline Two<T> sum_of_contacts(const Vectors& vectors, unsigned own) const
+    __device__ inline Two<T> sum_of_contacts(const Vectors& vectors, unsigned m) const
     {
         const float2* values = vectors.now;
         Two<T> sum{T(0), T(0)};
@@ -111,34 +112,35 @@ struct ChainGraph {
 #pragma unroll
             for (int along = -LOCAL; along <= LOCAL; ++along)
                 if (mask >> (LOCAL + along) & 1)
-                    add(values[int(own) + along]);
+                    add(values[int(m) + along]);
         };
         if constexpr (Vectors::PACKED) {
             const auto add_pair = [&](unsigned word) {
                 add(*(const float2*)((const char*)values + (word & 0xffff)));
                 add(*(const float2*)((const char*)values + (word >> 16)));
             };
-            uint4 words = ((const uint4*)lists)[own];
+            uint4 words = ((const uint4*)lists)[m];
             const unsigned first = words.x;
             add_local(first);
             add_pair(words.y);
             add_pair(words.z);
             add_pair(words.w);
             const unsigned length = first >> FAR;
-            for (unsigned k = FIRST, at = own + count; k < length; k += TOGETHER, at += count) {
-                words = ((const uint4*)lists)[at];
+            unsigned quadruple = m + count;
+            for (unsigned k = FIRST; k < length; k += TOGETHER, quadruple += count) {
+                words = ((const uint4*)lists)[quadruple];
                 add_pair(words.x);
                 add_pair(words.y);
                 add_pair(words.z);
                 add_pair(words.w);
             }
         } else {
-            const unsigned first = lists[own];
+            const unsigned first = lists[m];
             if (first == CROWDED)
-                return sum_of_crowd<T>(vectors, own);
+                return sum_of_crowd<T>(vectors, m);
             add_local(first);
             for (unsigned k = 1; k <= first >> FAR; ++k)
-                add(values[lists[k * count + own]]);
+                add(values[lists[k * count + m]]);
         }
         return sum;
     }
@@ -147,9 +149,9 @@ struct ChainGraph {
     // sums are in fixed point with 40 bits for the vectors' largest value, so the order does not
     // matter; less than 2^20 contacts fit 63 bits.
     template <typename T, typename Vectors>
-    __device__ inline Two<T> sum_of_crowd(const Vectors& vectors, unsigned own) const
+    __device__ inline Two<T> sum_of_crowd(const Vectors& vectors, unsigned m) const
     {
-        const unsigned residue = members[own];
+        const unsigned residue = members[m];
         const Atom atom = atoms[residue];
         const Runs runs(grid, position(atom), position(atom), radius);
         const int shift = 166 - int(*vectors.now_largest >> 23);
@@ -178,8 +180,8 @@ struct ChainGraph {
     }
 };
 
-// Two vectors, and room for the next two. With `is_crowded`, the bits of the largest absolute value
-// are kept too. Packed vectors are of a chain without crowded residues.
+// Two vectors, and room for the next two. If `is_crowded`, also stores the bits of the largest
+// absolute value. Packed vectors belong to a chain without crowded residues.
 template <bool IS_PACKED> struct Vectors {
     static constexpr bool PACKED = IS_PACKED;
     float2 *now, *next;
@@ -211,7 +213,7 @@ template <bool IS_PACKED> struct Vectors {
     }
 };
 
-// What threads of a block share.
+// The state that the threads of a block share.
 struct EigenShared {
     double sums[6][EIGEN_GROUPS];
     // The number of groups that have residues.
@@ -219,7 +221,7 @@ struct EigenShared {
     // Two Ritz values, and the two Ritz vectors as combinations of the vectors.
     double values[2], combination[2][2];
     bool is_single;
-    // The length of the residual, and whether the iteration goes on.
+    // The length of the residual, and whether the iteration has converged, and has ended.
     double residual;
     bool is_converged, is_done;
     // The filter: see `set_filter`.
@@ -241,7 +243,7 @@ struct EigenShared {
         __syncthreads();
     }
 
-    // The sum that the lane of the first warp numbers, over the groups in their order.
+    // Sum n over the groups in their order.
     __device__ inline double sum_of_groups(unsigned n) const
     {
         double sum = 0.0;
@@ -255,8 +257,8 @@ struct EigenShared {
     __device__ inline void set_ritz()
     {
         if (threadIdx.x < 32) {
-            const double own = sum_of_groups(min(threadIdx.x, 5u));
-            const auto sum = [&](unsigned n) { return __shfl_sync(~0u, own, n); };
+            const double sum_of_lane = sum_of_groups(min(threadIdx.x, 5u));
+            const auto sum = [&](unsigned n) { return __shfl_sync(~0u, sum_of_lane, n); };
             const double g11 = sum(0), g12 = sum(1), g22 = sum(2);
             const double h11 = sum(3), h12 = sum(4), h22 = sum(5);
             if (threadIdx.x == 0)
@@ -303,20 +305,20 @@ struct EigenShared {
         return is_single || values[0] - values[1] > GAP * values[0];
     }
 
-    // Decides whether to go on, by the sums of r.r and r.Ar of the residual r = Ax - value x, and
-    // chooses the filter. The first warp computes, the others wait.
+    // Decides whether the iteration ends, by the sums of r.r and r.Ar of the residual r = Ax -
+    // value x, and sets the next round's filter. The first warp computes, the others wait.
     __device__ inline void set_filter(bool is_first, bool is_last)
     {
         if (threadIdx.x < 32) {
-            const double own = sum_of_groups(min(threadIdx.x, 1u));
-            const double slope = __shfl_sync(~0u, own, 1);
+            const double sum_of_lane = sum_of_groups(min(threadIdx.x, 1u));
+            const double slope = __shfl_sync(~0u, sum_of_lane, 1);
             if (threadIdx.x == 0)
-                set_filter(own, slope, is_first, is_last);
+                set_filter(sum_of_lane, slope, is_first, is_last);
         }
         __syncthreads();
     }
 
-    // Not inlined, for the same reason.
+    // Not inlined, for the same reason as `set_ritz`.
     __device__ __noinline__ void set_filter(double squares, double slope, bool is_first,
                                             bool is_last)
     {
@@ -354,15 +356,16 @@ template <bool PACKED> struct Iteration {
     double2 *x, *image;
     float2* rest;
 
-    // Adds the vectors of the filter to x, the second of which is scaled before.
+    // Adds the filter's vectors to x, after multiplying the second vector of x by `scale`; then
+    // updates A x and the Ritz values.
     __device__ inline void add(double scale)
     {
         double partial[EIGEN_SLOTS][6] = {};
         each_row(graph.count, [&](unsigned m, unsigned slot) {
             const Two<double> added = graph.sum_of_contacts<double>(vectors, m);
-            const float2 own = vectors.now[m];
+            const float2 change = vectors.now[m];
             const double2 before = x[m], image_before = image[m];
-            const double one = before.x + own.x, two = before.y * scale + own.y;
+            const double one = before.x + change.x, two = before.y * scale + change.y;
             const double image_one = image_before.x + added.one;
             const double image_two = image_before.y * scale + added.two;
             x[m] = {one, two};
@@ -379,8 +382,8 @@ template <bool PACKED> struct Iteration {
         shared.set_ritz();
     }
 
-    // Replaces x by the Ritz vectors, whose residuals become the current vectors; then computes
-    // A r of the residuals r, and decides whether to go on.
+    // Replaces x by the Ritz vectors, whose residuals become the current vectors; then computes A r
+    // of the residuals r, and decides whether the iteration ends.
     __device__ inline void rotate(bool is_first, bool is_last)
     {
         const double(&by)[2][2] = shared.combination;
@@ -389,22 +392,22 @@ template <bool PACKED> struct Iteration {
         };
         const double value = shared.values[0], second = shared.values[1];
         each_row(graph.count, [&](unsigned m, unsigned) {
-            const double2 own = turned(x[m]), of_own = turned(image[m]);
-            x[m] = own;
-            image[m] = of_own;
-            const float2 residual{float(of_own.x - value * own.x),
-                                  float(of_own.y - second * own.y)};
+            const double2 rotated = turned(x[m]), rotated_image = turned(image[m]);
+            x[m] = rotated;
+            image[m] = rotated_image;
+            const float2 residual{float(rotated_image.x - value * rotated.x),
+                                  float(rotated_image.y - second * rotated.y)};
             rest[m] = residual;
             vectors.set_next(m, residual);
         });
         vectors.turn();
         double partial[EIGEN_SLOTS][2] = {};
         each_row(graph.count, [&](unsigned m, unsigned slot) {
-            const Two<float> of_rest = graph.sum_of_contacts<float>(vectors, m);
-            const double own = vectors.now[m].x;
-            partial[slot][0] += own * own;
-            partial[slot][1] += own * of_rest.one;
-            vectors.next[m] = {of_rest.one, of_rest.two};
+            const Two<float> image_of_rest = graph.sum_of_contacts<float>(vectors, m);
+            const double residual = vectors.now[m].x;
+            partial[slot][0] += residual * residual;
+            partial[slot][1] += residual * image_of_rest.one;
+            vectors.next[m] = {image_of_rest.one, image_of_rest.two};
         });
         shared.add(partial);
         shared.set_filter(is_first, is_last);
@@ -427,9 +430,9 @@ template <bool PACKED> struct Iteration {
             sigma = next;
             growth *= ratio;
         };
-        const auto step = [&](Two<float> image, float2 own, float2 residual, float2 before) {
-            return float2{a * ((image.one - centre * own.x) + residual.x) - b * before.x,
-                          a * ((image.two - centre * own.y) + share * residual.y) - b * before.y};
+        const auto step = [&](Two<float> image, float2 vector, float2 residual, float2 before) {
+            return float2{a * ((image.one - centre * vector.x) + residual.x) - b * before.x,
+                          a * ((image.two - centre * vector.y) + share * residual.y) - b * before.y};
         };
         const auto raise_share = [&] {
             const float next = a * offset * share - b * share_before;
@@ -439,9 +442,9 @@ template <bool PACKED> struct Iteration {
         raise();
         each_row(graph.count, [&](unsigned m, unsigned) {
             const float2 residual = vectors.now[m], image = vectors.next[m];
-            const float2 own{first * residual.x, first * residual.y};
-            vectors.now[m] = own;
-            vectors.set_next(m, step({first * image.x, first * image.y}, own, residual, {0, 0}));
+            const float2 vector{first * residual.x, first * residual.y};
+            vectors.now[m] = vector;
+            vectors.set_next(m, step({first * image.x, first * image.y}, vector, residual, {0, 0}));
         });
         raise_share();
         vectors.turn();
@@ -543,8 +546,8 @@ eigenvector(const unsigned* header, const StructureSpan* structures, const Chain
 {
     __shared__ EigenShared shared;
     __shared__ float2 values[2][EIGEN_SHARED + 1];
-    each_block(header, CHAINS, [&](unsigned own) {
-        const ChainSpan chain = chains[own];
+    each_block(header, CHAINS, [&](unsigned chain_index) {
+        const ChainSpan chain = chains[chain_index];
         const unsigned count = chain.count;
 #ifndef FUSED
         // Barriers do not wait for threads that have left.
@@ -568,7 +571,7 @@ eigenvector(const unsigned* header, const StructureSpan* structures, const Chain
             values[threadIdx.x][min(count, EIGEN_SHARED)] = {0.0f, 0.0f};
         is_crowded = __syncthreads_or(is_crowded);
 
-        const Centrality centrality{lists, degrees, vectors, residuals + own, steps};
+        const Centrality centrality{lists, degrees, vectors, residuals + chain_index, steps};
         double2* own_scratch = (double2*)(scratch + 8 * chain.member_start);
         float2* rest = (float2*)(own_scratch + 2 * count);
         if (count <= EIGEN_SHARED && !is_crowded)

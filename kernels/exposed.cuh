@@ -11,13 +11,13 @@ struct PointRange {
     __device__ inline bool empty() const { return begin == end; }
 };
 
-// The listed points of all atoms: those of an atom start at start[], relative to its position and in
-// 0.001 A.
+// The listed points of all atoms, relative to the atom's position in 0.001 A. An atom has count[]
+// points from start[] on.
 struct Exposed {
     const unsigned *start, *count;
     const float *x, *y, *z;
 
-    __device__ inline PointRange of(unsigned atom) const
+    __device__ inline PointRange range_of(unsigned atom) const
     {
         return {start[atom], start[atom] + count[atom]};
     }

@@ -1,9 +1,9 @@
 #include "exposed.cuh"
 #include "work.cuh"
 
-// Lists the exposed points of each atom, with each point and each atom a tree of its own; one warp
-// per atom. The header has the test points from index `first` on. Only the twin reads `structures`,
-// whose threads share them out.
+// Lists the exposed points of each atom, and makes each point and each atom a tree of its own; one
+// warp per atom. The header has the test points from index `first` on. Only the twin reads
+// `structures`: its threads take a structure each.
 KERNEL(32 * WARPS)
 exposed_list(const unsigned* header, const StructureSpan* structures, const Atom* atoms,
              const unsigned* bits, const unsigned* starts, const unsigned* counts, float* x,
@@ -11,17 +11,17 @@ exposed_list(const unsigned* header, const StructureSpan* structures, const Atom
              unsigned first, unsigned points, unsigned probe)
 {
     const float* sphere = (const float*)header + first;
-    each_warp(header, ATOMS, [&](unsigned own) {
-        const AtomTag tag = atoms[own].tag;
+    each_warp(header, ATOMS, [&](unsigned atom_index) {
+        const AtomTag tag = atoms[atom_index].tag;
         if (tag == 0)
             return;
         if (lane() == 0)
-            bodies[own] = own;
-        if (counts[own] == 0)
+            bodies[atom_index] = atom_index;
+        if (counts[atom_index] == 0)
             return;
         const float radius = float(int(tag_radius(tag) + probe));
-        unsigned word = lane() < words ? bits[own * words + lane()] : 0;
-        unsigned place = starts[own] + warp_scan(__popc(word)) - __popc(word);
+        unsigned word = lane() < words ? bits[atom_index * words + lane()] : 0;
+        unsigned place = starts[atom_index] + warp_scan(__popc(word)) - __popc(word);
         for (; word; word &= word - 1, ++place) {
             const unsigned point = 32 * lane() + __ffs(word) - 1;
             x[place] = radius * sphere[point];

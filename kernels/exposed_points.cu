@@ -10,8 +10,8 @@ struct MarkOpen {
     unsigned* bits;
     unsigned words;
 
-    __device__ inline void operator()(const shrake_rupley::Context& c, unsigned own, unsigned block,
-                                      unsigned living) const
+    __device__ inline void operator()(const shrake_rupley::Context& c, unsigned atom_index,
+                                      unsigned block, unsigned living) const
     {
         using shrake_rupley::SLOTS;
         unsigned marks[SLOTS] = {};
@@ -22,7 +22,7 @@ struct MarkOpen {
             for (unsigned s = 0; s < SLOTS; ++s)
                 marks[s] |= point / 32 == s ? 1u << point % 32 : 0u;
         }
-        unsigned* out = bits + own * words + block / 32;
+        unsigned* out = bits + atom_index * words + block / 32;
 #pragma unroll
         for (unsigned s = 0; s < SLOTS; ++s) {
             const unsigned all = warp_or(marks[s]);
@@ -34,7 +34,7 @@ struct MarkOpen {
 };
 
 // Marks the exposed points of each atom: those that no other atom buries, of the model or of the
-// atom's chain. One warp per atom; that of the first atom of a run does the work of the run. The
+// atom's chain. One warp per atom; the warp of the first atom of a run takes the whole run. The
 // header has the test points from index `first` on, as for sasa.
 KERNEL(shrake_rupley::THREADS, shrake_rupley::RESIDENT)
 exposed_points(const unsigned* header, const StructureSpan* structures, const ChainSpan* chains,
@@ -43,18 +43,18 @@ exposed_points(const unsigned* header, const StructureSpan* structures, const Ch
 {
     using namespace shrake_rupley;
     Workspace& work = warp_memory<Workspace, THREADS / 32>();
-    each_warp(header, ATOMS, [&](unsigned own) {
-        const AtomTag tag = atoms[own].tag;
-        const auto of_chain = [&](unsigned at) {
-            const AtomTag other = atoms[at].tag;
+    each_warp(header, ATOMS, [&](unsigned atom_index) {
+        const AtomTag tag = atoms[atom_index].tag;
+        const auto is_same_chain = [&](unsigned index) {
+            const AtomTag other = atoms[index].tag;
             return other != 0 && same_chain(other, tag);
         };
-        const unsigned place = own % EXPOSED_RUN;
-        if (tag == 0 || (place > 0 && of_chain(own - 1)))
+        const unsigned place_in_run = atom_index % EXPOSED_RUN;
+        if (tag == 0 || (place_in_run > 0 && is_same_chain(atom_index - 1)))
             return;
-        const unsigned next = own + lane();
-        const unsigned others = ~__ballot_sync(~0u, next < header[ATOMS] && of_chain(next));
-        const unsigned count = min(unsigned(__ffs(others)) - 1, EXPOSED_RUN - place);
+        const unsigned next = atom_index + lane();
+        const unsigned others = ~__ballot_sync(~0u, next < header[ATOMS] && is_same_chain(next));
+        const unsigned count = min(unsigned(__ffs(others)) - 1, EXPOSED_RUN - place_in_run);
         const unsigned chain = tag_chain(tag), structure = chains[chain].structure;
         const Context context{work,
                               CELLS_OF_PARAMS,
@@ -64,7 +64,7 @@ exposed_points(const unsigned* header, const StructureSpan* structures, const Ch
                               points,
                               int(probe),
                               own_chain ? chain : ALL_CHAINS};
-        const ResidueSpan run{structure, chain, own, (unsigned short)count, 0, 0};
+        const ResidueSpan run{structure, chain, atom_index, (unsigned short)count, 0, 0};
         residue_areas<Others::NONE_OF_CHAIN>(context, run, atoms, MarkOpen{bits, words});
     });
 }

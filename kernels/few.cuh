@@ -4,25 +4,27 @@
 #include "gather.cuh"
 #include "vector.cuh"
 
-// The largest number of these atoms, which holds every standard residue, and the longest edge of
-// the box around them if there are several.
+// The largest number of atoms of a group; no standard residue has more. And the longest edge of the
+// box around a group of several atoms.
 constexpr unsigned FEW = 16;
 constexpr int FEW_EDGE = 16000;
 // An upper bound of the rounding errors, for coordinates of at most REACH + FEW_EDGE.
 constexpr float UNCERTAIN = 4096.0f;
 
-// The number of candidates that a warp has room for.
+// A warp's shared memory: a group of atoms, and the candidates around it.
 struct Around {
     static constexpr unsigned ROOM = 128;
     // Positions relative to the box's low corner, and their squared lengths.
     float4 candidates[ROOM];
     unsigned values[ROOM];
     uint2 places[32];
-    // -2 q and |q|^2 - R^2 for a few atoms q. In registers they would leave room for fewer warps.
+    // -2 q and |q|^2 - R^2 for each atom q of the group. In registers they would leave room for fewer
+    // warps.
     float4 few[FEW];
 };
 
-// |p - q|^2 - R^2 for the q of a few atoms, as |p|^2 - 2 q . p + |q|^2 - R^2.
+// Computes |p - q|^2 - R^2 for a candidate p and each atom q of a group, as
+// |p|^2 - 2 q . p + |q|^2 - R^2.
 struct Few {
     float4* few;
     unsigned count;
@@ -66,10 +68,10 @@ struct Few {
             if (k >= count)
                 break;
 #pragma unroll
-            for (unsigned one = k; one < k + 2; ++one) {
-                const float value = guess(candidate, few[one]);
+            for (unsigned atom = k; atom < k + 2; ++atom) {
+                const float value = guess(candidate, few[atom]);
                 least = fminf(least, fabsf(value));
-                add(one, sign(value));
+                add(atom, sign(value));
             }
         }
         if (least < UNCERTAIN) {
@@ -87,10 +89,10 @@ struct Few {
     }
 };
 
-// Goes through a residue's atoms in groups of a few, and for each group through the atoms around it
-// for which want(at) is true; value(at) is stored for each. Calls for each group begin(), then
-// visit(few, candidate, value), in which each lane of the warp takes other candidates, then
-// end(length). A lane without a candidate visits one that is far away.
+// Goes through a residue's atoms in groups, and for each group through the sorted atoms around it
+// for which want(sorted) is true; value(sorted) is stored for each. For each group it calls
+// begin(), then visit(few, candidate, value) with a different candidate in each lane of the warp,
+// then end(length). A lane without a candidate visits one that is far away.
 template <typename Want, typename Value, typename Begin, typename Visit, typename End>
 __device__ inline void each_few(Around& around, const Cells& cells, const Grid& grid,
                                 const ResidueSpan& residue, const Atom* atoms, unsigned radius,
@@ -98,20 +100,20 @@ __device__ inline void each_few(Around& around, const Cells& cells, const Grid& 
 {
     for (unsigned first = 0; first < residue.atom_count;) {
         unsigned length = min(FEW, residue.atom_count - first);
-        const Atom* own = atoms + residue.atom_start + first;
-        const Atom atom = own[min(lane(), length - 1)];
+        const Atom* group = atoms + residue.atom_start + first;
+        const Atom atom = group[min(lane(), length - 1)];
         Box box(atom.x, atom.y, atom.z);
         if (box.edge() > FEW_EDGE) {
             length = 1;
-            box.low = box.high = position(own[0]);
+            box.low = box.high = position(group[0]);
         }
-        const Few few(around, own, length, box.low, radius);
-        const auto itself = [](unsigned at) { return at; };
-        const auto keep = [&](unsigned place, unsigned at, float x, float y, float z) {
+        const Few few(around, group, length, box.low, radius);
+        const auto sorted_index = [](unsigned sorted) { return sorted; };
+        const auto keep = [&](unsigned place, unsigned sorted, float x, float y, float z) {
             around.candidates[place] = {x, y, z, __fmaf_rn(x, x, __fmaf_rn(y, y, z * z))};
-            around.values[place] = value(at);
+            around.values[place] = value(sorted);
         };
-        const auto empty = [&](unsigned count) {
+        const auto visit_all = [&](unsigned count) {
             __syncwarp();
             for (unsigned base = 0; base < count; base += 32) {
                 const unsigned place = base + lane();
@@ -125,8 +127,8 @@ __device__ inline void each_few(Around& around, const Cells& cells, const Grid& 
         };
         begin();
         // A little more than the radius, because of rounding.
-        empty(gather(cells, grid, box, int(radius) + 1, Around::ROOM, around.places, itself,
-                     want, keep, empty));
+        visit_all(gather(cells, grid, box, int(radius) + 1, Around::ROOM, around.places,
+                         sorted_index, want, keep, visit_all));
         end(length);
         first += length;
     }

@@ -16,13 +16,14 @@ __device__ inline unsigned root_of(const volatile unsigned* parents, unsigned no
     return node;
 }
 
-// The same, and lets the nodes on the way skip their parents. Trees of thousands of nodes need it.
+// The root of a node's tree, like root_of. Halves the path to the root on the way: nodes get their
+// grandparents as parents. Trees of thousands of nodes need it.
 __device__ inline unsigned root_shortening(volatile unsigned* parents, unsigned node)
 {
     unsigned parent = parents[node];
     while (parent != node) {
         const unsigned above = parents[parent];
-        // A node that has a parent is no root and becomes none, so that `join` does not change it.
+        // A node with a parent is no root and never becomes one, so `join` does not change it.
         if (above != parent)
             parents[node] = above;
         node = parent;
@@ -31,7 +32,7 @@ __device__ inline unsigned root_shortening(volatile unsigned* parents, unsigned 
     return node;
 }
 
-// Joins the trees of two nodes. SHORTEN says which function finds the roots.
+// Joins the trees of two nodes. With SHORTEN root_shortening finds the roots, otherwise root_of.
 template <bool SHORTEN = false>
 __device__ inline void join(unsigned* parents, unsigned a, unsigned b)
 {

@@ -1,7 +1,7 @@
 // The fused kernel calls all other kernels as device functions: each block runs all steps of a
-// batch for one structure, in a single launch. A text that includes this file defines FUSED, includes
-// the files of the kernels before, and lists these as STEPS(STEP) in the order of their numbers
-// (src/features/image.rs).
+// batch for one structure, in a single launch. A text that includes this file first defines FUSED,
+// includes the files of the kernels, and lists the kernels as STEPS(STEP) in the order of their
+// numbers (src/features/image.rs).
 enum Number {
 #define STEP(name) STEP_##name,
     STEPS(STEP)
@@ -45,10 +45,10 @@ __device__ inline unsigned run(void (*signature)(Params...), const unsigned long
     unsigned long long v##0, unsigned long long v##1, unsigned long long v##2,            \
         unsigned long long v##3, unsigned long long v##4, unsigned long long v##5,        \
         unsigned long long v##6, unsigned long long v##7
-#define KEEP(v, at)                                                                       \
-    values[at] = v##0, values[at + 1] = v##1, values[at + 2] = v##2,                      \
-    values[at + 3] = v##3, values[at + 4] = v##4, values[at + 5] = v##5,                  \
-    values[at + 6] = v##6, values[at + 7] = v##7
+#define KEEP(v, first)                                                                    \
+    values[first] = v##0, values[first + 1] = v##1, values[first + 2] = v##2,             \
+    values[first + 3] = v##3, values[first + 4] = v##4, values[first + 5] = v##5,         \
+    values[first + 6] = v##6, values[first + 7] = v##7
 
 // Runs a program for each structure, one block per structure. The header has the program as
 // `length` bytes from index `program` on: for each step its number and, for each parameter, an
@@ -71,26 +71,26 @@ fused(const unsigned* header, unsigned structures, unsigned program, unsigned le
         KEEP(k, 80); KEEP(l, 88); KEEP(m, 96); KEEP(n, 104); KEEP(o, 112);
         KEEP(p, 120); KEEP(q, 128); KEEP(r, 136); KEEP(s, 144); KEEP(t, 152);
         KEEP(u, 160); KEEP(v, 168); KEEP(w, 176);
-        const StructureSpan& own = ((const StructureSpan*)values[structures])[blockIdx.x];
+        const StructureSpan& span = ((const StructureSpan*)values[structures])[blockIdx.x];
         const auto range = [](unsigned axis, unsigned begin, unsigned count) {
             begins[axis] = begin;
             ends[axis] = begin + count;
         };
-        range(RESIDUES, own.residue_start, own.residue_count);
-        range(ATOMS, own.atom_start, own.atom_count + own.ligand_atom_count);
+        range(RESIDUES, span.residue_start, span.residue_count);
+        range(ATOMS, span.atom_start, span.atom_count + span.ligand_atom_count);
         range(STRUCTURES, blockIdx.x, 1);
-        range(TILES, own.tile_start, (own.residue_count + TILE - 1) / TILE);
-        range(CHAINS, own.chain_start, own.chain_count);
-        range(LIGANDS, own.ligand_start, own.ligand_count);
+        range(TILES, span.tile_start, (span.residue_count + TILE - 1) / TILE);
+        range(CHAINS, span.chain_start, span.chain_count);
+        range(LIGANDS, span.ligand_start, span.ligand_count);
     }
     __syncthreads();
     const unsigned char* bytes = (const unsigned char*)code;
-    for (unsigned at = 0; at < length; __syncthreads()) {
-        const unsigned number = bytes[at++];
+    for (unsigned position = 0; position < length; __syncthreads()) {
+        const unsigned number = bytes[position++];
         switch (number) {
 #define STEP(name)                                                                        \
     case STEP_##name:                                                                     \
-        at += run<&name>(&name, values, bytes + at);                                      \
+        position += run<&name>(&name, values, bytes + position);                          \
         break;
             STEPS(STEP)
 #undef STEP

@@ -1,5 +1,5 @@
-// Goes through the atoms around a position or a box with a warp, which lays the runs of cells end to
-// end.
+// Goes through the sorted atoms around a position or a box with a warp. The warp joins up to 32
+// runs of sorted atoms into one sequence, and takes 32 atoms of it at a time.
 #pragma once
 #include "cells.cuh"
 #include "vector.cuh"
@@ -33,9 +33,10 @@ __device__ inline float outside(float value, float edge)
     return value - fminf(fmaxf(value, 0.0f), edge);
 }
 
-// The sorted atoms of up to 32 runs, one per lane, laid end to end; empty runs come last.
+// The sequence of the sorted atoms of up to 32 runs, one run per lane; empty runs come last.
 struct Laid {
-    // The end of the lane's run, and the offset from there to the sorted atoms.
+    // The end of the lane's run in the sequence, and the offset from the sequence to the sorted
+    // atoms.
     unsigned ends, to_cells, total;
 
     // `places` is [32].
@@ -58,22 +59,23 @@ struct Laid {
         __syncwarp();
     }
 
-    // The sorted atom at index `step` + lane of all runs.
-    __device__ inline unsigned at(unsigned step) const
+    // The sorted atom at index `step` + lane of the sequence.
+    __device__ inline unsigned sorted_atom(unsigned step) const
     {
         const unsigned passed = __popc(__ballot_sync(~0u, ends <= step));
-        const unsigned own = ends - step;
-        const unsigned end_here = warp_or(own - 1 < 31 ? 1u << own : 0);
+        const unsigned end_in_step = ends - step;
+        const unsigned end_here = warp_or(end_in_step - 1 < 31 ? 1u << end_in_step : 0);
         const unsigned run = passed + __popc(end_here & (2u << lane()) - 1);
         return step + lane() + __shfl_sync(~0u, to_cells, run);
     }
 };
 
-// The shared memory in which a warp lays its runs.
-struct Places { uint2 of[32]; };
+// A warp's shared memory for a `Laid`.
+struct Places { uint2 scratch[32]; };
 
-// Calls visit(is_one, at) for 32 sorted atoms at a time, one per lane, until every atom within
-// `reach` of a position has come. A lane without an atom has is_one == false. `places` is [32].
+// Calls visit(has_atom, sorted) for 32 sorted atoms at a time, one per lane, until all atoms within
+// `reach` of a position have been visited, and some farther ones. A lane without an atom gets
+// has_atom == false. `places` is [32].
 template <typename Visit>
 __device__ inline void each_candidate(const Cells& cells, const Grid& grid, Atom atom, int reach,
                                       uint2* places, Visit visit)
@@ -82,8 +84,8 @@ __device__ inline void each_candidate(const Cells& cells, const Grid& grid, Atom
     for (unsigned first = 0; first < runs.count; first += 32) {
         const Laid laid(runs, first, cells.start, places);
         for (unsigned step = 0; step < laid.total; step += 32) {
-            const unsigned at = laid.at(step);
-            visit(step + lane() < laid.total, at);
+            const unsigned sorted = laid.sorted_atom(step);
+            visit(step + lane() < laid.total, sorted);
         }
     }
 }
@@ -106,10 +108,10 @@ struct Box {
 };
 
 // Calls keep(place, atom, x, y, z) for every sorted atom within `reach` of the box, or a little
-// farther, for which want(atom) is true. `atom` is the result of load(at) for sorted atom `at`; x,
-// y, z are relative to the box's low corner; `place` counts up. Returns their number. Before it
-// exceeds `room`, it calls full(count), which returns how many to keep, or more than `room` to
-// stop. `places` is [32].
+// farther, for which want(atom) is true. `atom` is what load(sorted) returned for the sorted atom;
+// x, y, z are relative to the box's low corner; `place` counts up. Returns the number of kept
+// atoms. Before it exceeds `room`, full(count) is called, which returns how many atoms stay, or
+// more than `room` to stop. `places` is [32].
 template <typename Load, typename Want, typename Keep, typename Full>
 __device__ inline unsigned gather(const Cells& cells, const Grid& grid, const Box& box, int reach,
                                   unsigned room, uint2* places, Load load, Want want, Keep keep,
@@ -125,17 +127,17 @@ __device__ inline unsigned gather(const Cells& cells, const Grid& grid, const Bo
     for (unsigned first = 0; first < runs.count; first += 32) {
         const Laid laid(runs, first, cells.start, places);
         for (unsigned step = 0; step < laid.total; step += 32) {
-            const unsigned at = laid.at(step);
+            const unsigned sorted = laid.sorted_atom(step);
             float x = 0.0f, y = 0.0f, z = 0.0f;
-            decltype(load(at)) atom{};
+            decltype(load(sorted)) atom{};
             bool wanted = false;
             if (step + lane() < laid.total) {
                 // Loads the atom before it is known to be near, because the latency is longer than
                 // the work.
-                atom = load(at);
-                x = float(cells.x[at] - low.x);
-                y = float(cells.y[at] - low.y);
-                z = float(cells.z[at] - low.z);
+                atom = load(sorted);
+                x = float(cells.x[sorted] - low.x);
+                y = float(cells.y[sorted] - low.y);
+                z = float(cells.z[sorted] - low.z);
                 const float dx = outside(x, edge_x), dy = outside(y, edge_y),
                             dz = outside(z, edge_z);
                 wanted = __fmaf_rn(dx, dx, __fmaf_rn(dy, dy, dz * dz)) < reach2 && want(atom);

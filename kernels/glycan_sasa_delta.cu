@@ -1,9 +1,9 @@
 #include "shrake_rupley.cuh"
 #include "work.cuh"
 
-// Computes the areas of residues that glycans bury, one warp per residue: the area among the atoms
-// of the polymer, less the area among these and the atoms of glycans, which follow them. The header
-// has the test points as for sasa.
+// Computes the areas of residues that glycans bury, one warp per residue: the area in the polymer
+// less the area in the polymer with its glycans, whose atoms follow the polymer's. The header has
+// the test points as for sasa.
 KERNEL(shrake_rupley::THREADS, shrake_rupley::RESIDENT)
 glycan_sasa_delta(const unsigned* header, const StructureSpan* structures,
                   const ResidueSpan* residues, const Atom* atoms, CELL_PARAMS, float* deltas,
@@ -11,8 +11,8 @@ glycan_sasa_delta(const unsigned* header, const StructureSpan* structures,
 {
     using namespace shrake_rupley;
     Workspace& work = warp_memory<Workspace, THREADS / 32>();
-    each_warp(header, RESIDUES, [&](unsigned own) {
-        const ResidueSpan residue = residues[own];
+    each_warp(header, RESIDUES, [&](unsigned row) {
+        const ResidueSpan residue = residues[row];
         const StructureSpan& structure = structures[residue.structure];
         unsigned long long area = 0;
         if (structure.glycan_atom_count > 0) {
@@ -30,6 +30,6 @@ glycan_sasa_delta(const unsigned* header, const StructureSpan* structures,
             area = residue_areas<Others::GLYCANS>(context, residue, atoms);
         }
         if (lane() == DELTA)
-            deltas[own] = angstrom2(area, residue, points);
+            deltas[row] = angstrom2(area, residue, points);
     });
 }

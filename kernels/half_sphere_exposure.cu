@@ -9,23 +9,23 @@ half_sphere_exposure(const unsigned* header, const StructureSpan* structures,
                      const ResidueSpan* residues, const Atom* atoms, CELL_PARAMS,
                      const double* normals, int* counts, unsigned radius, unsigned own_chain)
 {
-    each_warp(header, RESIDUES, [&](unsigned own) {
+    each_warp(header, RESIDUES, [&](unsigned residue) {
         const unsigned lane = threadIdx.x % 32;
-        const Atom atom = atoms[own];
-        const double* normal = normals + 3 * own;
+        const Atom atom = atoms[residue];
+        const double* normal = normals + 3 * residue;
         const double nx = normal[0];
         if (!present(atom) || isnan(nx)) {
             if (lane < 2)
-                counts[2 * own + lane] = NULL_COUNT;
+                counts[2 * residue + lane] = NULL_COUNT;
             return;
         }
         const double ny = normal[1], nz = normal[2];
         int above = 0, near = 0;
         const Cells cells = CELLS_OF_PARAMS;
-        const Grid& grid = structures[residues[own].structure].residue_grid;
-        uint2* places = warp_memory<Places, WARPS>().of;
-        each_candidate(cells, grid, atom, radius, places, [&](bool is_one, unsigned other) {
-            if (!is_one || (own_chain && !same_chain(cells.tag[other], atom.tag)))
+        const Grid& grid = structures[residues[residue].structure].residue_grid;
+        uint2* places = warp_memory<Places, WARPS>().scratch;
+        each_candidate(cells, grid, atom, radius, places, [&](bool has_atom, unsigned other) {
+            if (!has_atom || (own_chain && !same_chain(cells.tag[other], atom.tag)))
                 return;
             const int dx = cells.x[other] - atom.x;
             const int dy = cells.y[other] - atom.y;
@@ -38,9 +38,9 @@ half_sphere_exposure(const unsigned* header, const StructureSpan* structures,
         above = warp_sum(above);
         near = warp_sum(near);
         if (lane == 0) {
-            counts[2 * own] = above;
+            counts[2 * residue] = above;
             // Leaves out the residue itself, which is near and not above.
-            counts[2 * own + 1] = near - above - 1;
+            counts[2 * residue + 1] = near - above - 1;
         }
     });
 }

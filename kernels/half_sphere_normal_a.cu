@@ -8,17 +8,17 @@ KERNEL(256)
 half_sphere_normal_a(const unsigned* header, const StructureSpan* structures,
                      const ResidueSpan* residues, const Atom* atoms, double* normals)
 {
-    each_thread(header, RESIDUES, [&](unsigned own) {
-        double* normal = normals + 3 * own;
+    each_thread(header, RESIDUES, [&](unsigned residue) {
+        double* normal = normals + 3 * residue;
         normal[0] = null_double();
-        const StructureSpan& structure = structures[residues[own].structure];
+        const StructureSpan& structure = structures[residues[residue].structure];
         const unsigned start = structure.residue_start, end = start + structure.residue_count;
-        if (own <= start || own + 1 >= end || !(residues[own].flags & LINKED)
-            || !(residues[own + 1].flags & LINKED) || !present(atoms[own - 1])
-            || !present(atoms[own]) || !present(atoms[own + 1]))
+        if (residue <= start || residue + 1 >= end || !(residues[residue].flags & LINKED)
+            || !(residues[residue + 1].flags & LINKED) || !present(atoms[residue - 1])
+            || !present(atoms[residue]) || !present(atoms[residue + 1]))
             return;
-        const Vector before = difference(position(atoms[own]), position(atoms[own - 1]));
-        const Vector after = difference(position(atoms[own]), position(atoms[own + 1]));
+        const Vector before = difference(position(atoms[residue]), position(atoms[residue - 1]));
+        const Vector after = difference(position(atoms[residue]), position(atoms[residue + 1]));
         const double before_norm = sqrt(dot(before, before)), after_norm = sqrt(dot(after, after));
         if (before_norm > 0.0 && after_norm > 0.0) {
             normal[0] = before.x * after_norm + after.x * before_norm;

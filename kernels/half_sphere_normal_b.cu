@@ -8,17 +8,17 @@ KERNEL(256)
 half_sphere_normal_b(const unsigned* header, const ResidueSpan* residues, const Backbone* backbones,
                      const Atom* betas, double* normals)
 {
-    each_thread(header, RESIDUES, [&](unsigned own) {
-        double* normal = normals + 3 * own;
+    each_thread(header, RESIDUES, [&](unsigned residue) {
+        double* normal = normals + 3 * residue;
         normal[0] = null_double();
-        if (!(residues[own].flags & PRESENT))
+        if (!(residues[residue].flags & PRESENT))
             return;
-        const Backbone& backbone = backbones[own];
-        const Atom beta = betas[own];
+        const Backbone& backbone = backbones[residue];
+        const Atom beta = betas[residue];
         if (!present(backbone.ca))
             return;
         Vector up{};
-        if (residues[own].aa != 'G') {
+        if (residues[residue].aa != 'G') {
             // A C-beta that the file has is of a side chain; a built one is not.
             if (present(beta) && tag_side(beta.tag))
                 up = difference(position(beta), backbone.ca);

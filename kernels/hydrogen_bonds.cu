@@ -27,14 +27,15 @@ hydrogen_bonds(const unsigned* header, const StructureSpan* structures, const Re
                int* partners, float* energies, unsigned own_chain)
 {
     __shared__ unsigned queues[WARPS][PAIRS + 32];
-    each_warp(header, RESIDUES, [&](unsigned own) {
-        const unsigned lane = threadIdx.x % 32, takes = lane % 2;
+    each_warp(header, RESIDUES, [&](unsigned residue) {
+        const unsigned lane = threadIdx.x % 32, is_acceptor = lane % 2;
         unsigned* queue = queues[threadIdx.x / 32];
-        const StructureSpan& structure = structures[residues[own].structure];
+        const StructureSpan& structure = structures[residues[residue].structure];
 
         BestBonds best;
         const auto consider = [&](unsigned other) {
-            const unsigned donor = takes ? other : own, acceptor = takes ? own : other;
+            const unsigned donor = is_acceptor ? other : residue;
+            const unsigned acceptor = is_acceptor ? residue : other;
             const float4 hydrogen = hydrogens[donor];
             if (hydrogen.w != DONOR || hydrogens[acceptor].w == INCOMPLETE
                 || donor == acceptor + 1)
@@ -44,19 +45,20 @@ hydrogen_bonds(const unsigned* header, const StructureSpan* structures, const Re
             if (energy < 0)
                 best.add((unsigned long long)(energy - ENERGY_MIN) << 32 | other);
         };
-        if (hydrogens[own].w != INCOMPLETE) {
+        if (hydrogens[residue].w != INCOMPLETE) {
             const Cells cells = CELLS_OF_PARAMS;
-            const Atom atom = atoms[own];
-            uint2* places = warp_memory<Places, WARPS>().of;
+            const Atom atom = atoms[residue];
+            uint2* places = warp_memory<Places, WARPS>().scratch;
             unsigned pending = 0;
-            const auto visit = [&](bool is_one, unsigned at) {
-                const bool near = is_one && cells.source[at] != own
-                    && !(own_chain && !same_chain(cells.tag[at], atom.tag))
-                    && squared(cells.x[at] - atom.x, cells.y[at] - atom.y, cells.z[at] - atom.z)
+            const auto visit = [&](bool has_atom, unsigned sorted) {
+                const bool near = has_atom && cells.source[sorted] != residue
+                    && !(own_chain && !same_chain(cells.tag[sorted], atom.tag))
+                    && squared(cells.x[sorted] - atom.x, cells.y[sorted] - atom.y,
+                               cells.z[sorted] - atom.z)
                         < BOND_REACH * BOND_REACH;
                 const unsigned found = __ballot_sync(~0u, near);
                 if (near)
-                    queue[pending + before(found)] = cells.source[at];
+                    queue[pending + before(found)] = cells.source[sorted];
                 pending += __popc(found);
                 __syncwarp();
                 for (; pending >= PAIRS; pending -= PAIRS)
@@ -76,7 +78,7 @@ hydrogen_bonds(const unsigned* header, const StructureSpan* structures, const Re
         if (lane < 2) {
             const unsigned long long bonds[2] = {best.first, best.second};
             for (unsigned which = 0; which < 2; ++which) {
-                const unsigned place = 4 * own + 2 * takes + which;
+                const unsigned place = 4 * residue + 2 * is_acceptor + which;
                 const bool found = bonds[which] != NO_BOND;
                 const int partner = int(unsigned(bonds[which])) - int(structure.residue_start);
                 const int energy = int(bonds[which] >> 32) + ENERGY_MIN;

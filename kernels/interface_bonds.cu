@@ -1,20 +1,21 @@
 #include "bond_pairs.cuh"
 #include "interfaces.cuh"
 
-// Counts the hydrogen bonds between the backbones of the two chains of each row of interface_rows, one
-// warp per donor.
+// Counts the hydrogen bonds between the backbones of the two chains of each row of interface_rows;
+// one warp per donor.
 KERNEL(32 * WARPS)
 interface_bonds(const unsigned* header, const StructureSpan* structures,
                 const ResidueSpan* residues, const Atom* ca, CELL_PARAMS,
                 const Backbone* backbone, const float4* hydrogens, const unsigned* rooms,
                 const int* row_ends, const int* pairs, int* bonds /* updated */)
 {
-    each_warp(header, RESIDUES, [&](unsigned own) {
-        const ResidueSpan residue = residues[own];
+    each_warp(header, RESIDUES, [&](unsigned donor_index) {
+        const ResidueSpan residue = residues[donor_index];
         const StructureSpan& structure = structures[residue.structure];
         const Cells cells = CELLS_OF_PARAMS;
-        uint2* places = warp_memory<Places, WARPS>().of;
-        const Donor donor{cells, structure.residue_grid, ca, backbone, hydrogens, own, places};
+        uint2* places = warp_memory<Places, WARPS>().scratch;
+        const Donor donor{cells,     structure.residue_grid, ca,    backbone,
+                          hydrogens, donor_index,            places};
         if (!donor.has_hydrogen() || structure.chain_count < 2)
             return;
         const unsigned* room = rooms + 2 * residue.structure;

@@ -7,13 +7,13 @@ interface_degrees(const unsigned* header, const StructureSpan* structures,
                   const ResidueSpan* residues, const Atom* atoms, CELL_PARAMS,
                   const unsigned* ranges, int* degrees, unsigned cutoff, unsigned probe)
 {
-    each_warp(header, RESIDUES, [&](unsigned own) {
-        const ResidueSpan residue = residues[own];
+    each_warp(header, RESIDUES, [&](unsigned row) {
+        const ResidueSpan residue = residues[row];
         const Cells cells = CELLS_OF_PARAMS;
         int count = 0;
         each_partner(cells, structures[residue.structure], ranges, residue, atoms, cutoff, probe,
                      [&](unsigned, unsigned long long chains) { count += __popcll(chains); });
         if (lane() == 0)
-            degrees[own] = count;
+            degrees[row] = count;
     });
 }

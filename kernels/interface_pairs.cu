@@ -8,18 +8,18 @@ interface_pairs(const unsigned* header, const StructureSpan* structures, const C
                 const unsigned* partners, const unsigned* contacts, int* degrees)
 {
     __shared__ int warp_values[BLOCK / 32];
-    each_block(header, CHAINS, [&](unsigned own) {
-        const ChainSpan chain = chains[own];
+    each_block(header, CHAINS, [&](unsigned chain_index) {
+        const ChainSpan chain = chains[chain_index];
         const StructureSpan& structure = structures[chain.structure];
         int count = 0;
         if (chain.count > 0 && structure.chain_count > 1) {
             const ChainPartners all{structure, members, rooms + 2 * chain.structure,
                                     ends,      partners, contacts};
-            int last = int(own);
+            int last = int(chain_index);
             while ((last = all.next(chain, last, warp_values)) >= 0)
                 ++count;
         }
         if (threadIdx.x == 0)
-            degrees[own] = count;
+            degrees[chain_index] = count;
     });
 }

@@ -1,8 +1,9 @@
 #include "interfaces.cuh"
 
 // Lists the partners of each residue in ascending order, and counts for each the residues of that
-// chain with an atom closer than `cutoff` to one of the residue's atoms; one warp per residue. `rooms`
-// is [structures, 2]: the first unit of room, and their number. A residue's partners end at ends[].
+// chain with an atom closer than `cutoff` to one of the residue's atoms; one warp per residue.
+// `rooms` is [structures, 2]: the first unit of room, and the number of units. A residue's partners
+// end at ends[].
 KERNEL(32 * WARPS)
 interface_partners(const unsigned* header, const StructureSpan* structures,
                    const ResidueSpan* residues, const Atom* atoms, CELL_PARAMS,
@@ -10,12 +11,12 @@ interface_partners(const unsigned* header, const StructureSpan* structures,
                    const int* ends, unsigned* partners, unsigned* contacts, unsigned cutoff,
                    unsigned probe)
 {
-    each_warp(header, RESIDUES, [&](unsigned own) {
-        const ResidueSpan residue = residues[own];
+    each_warp(header, RESIDUES, [&](unsigned row) {
+        const ResidueSpan residue = residues[row];
         if (residue.atom_count == 0)
             return;
         const StructureSpan& structure = structures[residue.structure];
-        const Entries entries = partners_of(structure, ends, own, rooms + 2 * residue.structure);
+        const Entries entries = partners_of(structure, ends, row, rooms + 2 * residue.structure);
         if (entries.begin == entries.end)
             return;
         const Cells cells = CELLS_OF_PARAMS;
@@ -32,16 +33,17 @@ interface_partners(const unsigned* header, const StructureSpan* structures,
         __syncwarp();
         Position low, high;
         corners(residue, atoms, low, high);
-        const auto visit = [&](unsigned at) {
-            const unsigned source = cells.source[at], other = residue_of[source];
+        const auto visit = [&](unsigned sorted) {
+            const unsigned source = cells.source[sorted], other = residue_of[source];
             if (other == 0
-                || !is_within({cells.x[at], cells.y[at], cells.z[at]}, residue, atoms, cutoff))
+                || !is_within({cells.x[sorted], cells.y[sorted], cells.z[sorted]}, residue, atoms,
+                              cutoff))
                 return;
-            // The first atom of the other residue that is near counts for it.
+            // Only the first near atom of the other residue counts the residue.
             for (unsigned a = residues[other - 1].atom_start; a < source; ++a)
                 if (is_within(position(atoms[a]), residue, atoms, cutoff))
                     return;
-            const unsigned chain = tag_chain(cells.tag[at]);
+            const unsigned chain = tag_chain(cells.tag[sorted]);
             unsigned place = entries.begin;
             while (partners[place] != chain)
                 ++place;

@@ -1,9 +1,10 @@
 #include "interfaces.cuh"
 
-// Writes a row for each pair of chains in contact, one block per earlier chain: the two chains in the
-// structure; residues of each side in contact, and pairs of them; the area that both bury together,
-// and that of each side, in A^2; and no hydrogen bonds yet. `rooms`, `ends`, `partners` and `contacts`
-// are those of interface_partners, `buried` that of interface_areas. A chain's rows end at row_ends[].
+// Writes a row for each pair of chains in contact, one block per earlier chain: the indices of the
+// two chains in the structure; the residues of each side in contact, and the pairs of them; the
+// area that both sides bury together, and that of each side, in A^2; and 0 hydrogen bonds, which
+// interface_bonds counts. `rooms`, `ends`, `partners` and `contacts` are those of
+// interface_partners, `buried` that of interface_areas. A chain's rows end at row_ends[].
 KERNEL(BLOCK)
 interface_rows(const unsigned* header, const StructureSpan* structures, const ChainSpan* chains,
                const unsigned* members, const unsigned* rooms, const int* ends,
@@ -14,15 +15,15 @@ interface_rows(const unsigned* header, const StructureSpan* structures, const Ch
     enum { RESIDUES_I, RESIDUES_J, CONTACTS, BURIED_I, BURIED_J, SUMS };
     __shared__ int warp_values[BLOCK / 32];
     __shared__ unsigned long long sums[SUMS];
-    each_block(header, CHAINS, [&](unsigned own) {
-        const ChainSpan chain = chains[own];
+    each_block(header, CHAINS, [&](unsigned chain_index) {
+        const ChainSpan chain = chains[chain_index];
         const StructureSpan& structure = structures[chain.structure];
         if (chain.count == 0 || structure.chain_count < 2)
             return;
         const unsigned* room = rooms + 2 * chain.structure;
-        const Entries rows = interfaces_of(structure, row_ends, own, room);
+        const Entries rows = interfaces_of(structure, row_ends, chain_index, room);
         const ChainPartners all{structure, members, room, ends, partners, contacts};
-        int last = int(own);
+        int last = int(chain_index);
         for (unsigned row = rows.begin; row < rows.end; ++row) {
             last = all.next(chain, last, warp_values);
             if (threadIdx.x < SUMS)
@@ -37,7 +38,7 @@ interface_rows(const unsigned* header, const StructureSpan* structures, const Ch
                 found[BURIED_I] += buried[place];
             });
             all.each(chains[last], [&](unsigned place) {
-                if (partners[place] != own)
+                if (partners[place] != chain_index)
                     return;
                 found[RESIDUES_J] += contacts[place] > 0;
                 found[BURIED_J] += buried[place];
@@ -50,7 +51,7 @@ interface_rows(const unsigned* header, const StructureSpan* structures, const Ch
             __syncthreads();
             if (threadIdx.x == 0) {
                 const double scale = 4e-6 * 3.141592653589793 / double(points);
-                pairs[2 * row] = int(own - structure.chain_start);
+                pairs[2 * row] = int(chain_index - structure.chain_start);
                 pairs[2 * row + 1] = last - int(structure.chain_start);
                 for (unsigned k = RESIDUES_I; k <= CONTACTS; ++k)
                     counts[3 * row + k] = int(sums[k]);

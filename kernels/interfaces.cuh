@@ -1,6 +1,6 @@
 // Interfaces: the chains near each residue, which are its partners, and pairs of chains in contact.
-// The kernels interface_*.cu pass both on in buffers of data-dependent length; a structure has room
-// for so many of each for each of its units of room. src/features/interfaces has the same numbers.
+// The kernels interface_*.cu pass both on in buffers of data-dependent length. Each of a
+// structure's units of room holds so many partners and interfaces.
 #pragma once
 #include "gather.cuh"
 #include "other_chains.cuh"
@@ -13,41 +13,41 @@ struct Entries {
     unsigned begin, end;
 };
 
-// The entries of residue or chain `own` of a structure, whose first one is `first` of `count`:
-// those that end at ends[own], counted from the structure's first entry. `room` is the structure's
-// first unit of room and their number. None if the structure's entries exceed its room.
-__device__ inline Entries entries_of(const int* ends, unsigned first, unsigned count, unsigned own,
+// The entries of residue or chain `row` of a structure that has `count` of them from `first` on.
+// They end at ends[row], counted from the structure's first entry. `room` is the structure's first
+// unit of room and the number of units. Empty if the structure's entries exceed its room.
+__device__ inline Entries entries_of(const int* ends, unsigned first, unsigned count, unsigned row,
                                      const unsigned* room, unsigned per_unit)
 {
     const unsigned start = per_unit * room[0];
     if (unsigned(ends[first + count - 1]) > per_unit * room[1])
         return {start, start};
-    return {start + (own > first ? unsigned(ends[own - 1]) : 0), start + unsigned(ends[own])};
+    return {start + (row > first ? unsigned(ends[row - 1]) : 0), start + unsigned(ends[row])};
 }
 
 // The partners of a residue.
 __device__ inline Entries partners_of(const StructureSpan& structure, const int* partner_ends,
-                                      unsigned own, const unsigned* room)
+                                      unsigned row, const unsigned* room)
 {
-    return entries_of(partner_ends, structure.residue_start, structure.residue_count, own, room,
+    return entries_of(partner_ends, structure.residue_start, structure.residue_count, row, room,
                       PARTNERS_PER_UNIT);
 }
 
 // The interfaces of a chain with later chains.
 __device__ inline Entries interfaces_of(const StructureSpan& structure, const int* interface_ends,
-                                        unsigned own, const unsigned* room)
+                                        unsigned row, const unsigned* room)
 {
-    return entries_of(interface_ends, structure.chain_start, structure.chain_count, own, room,
+    return entries_of(interface_ends, structure.chain_start, structure.chain_count, row, room,
                       INTERFACES_PER_UNIT);
 }
 
-// Whether an atom of the residue is closer to a sorted atom than `least`, or, if that is more, than
-// both radii and two probes are together.
-__device__ inline bool is_near(const Cells& cells, unsigned at, const ResidueSpan& residue,
+// Whether an atom of the residue is closer to a sorted atom than `least` or than the sum of both
+// radii and two probes, whichever is more.
+__device__ inline bool is_near(const Cells& cells, unsigned sorted, const ResidueSpan& residue,
                                const Atom* atoms, unsigned least, unsigned probes)
 {
-    const int x = cells.x[at], y = cells.y[at], z = cells.z[at];
-    const unsigned radius = tag_radius(cells.tag[at]) + probes;
+    const int x = cells.x[sorted], y = cells.y[sorted], z = cells.z[sorted];
+    const unsigned radius = tag_radius(cells.tag[sorted]) + probes;
     for (unsigned a = 0; a < residue.atom_count; ++a) {
         const Atom atom = atoms[residue.atom_start + a];
         const unsigned reach = max(least, tag_radius(atom.tag) + radius);
@@ -57,7 +57,7 @@ __device__ inline bool is_near(const Cells& cells, unsigned at, const ResidueSpa
     return false;
 }
 
-// The same for a distance that depends on no radius.
+// Whether an atom of the residue is closer to a point than `cutoff`.
 __device__ inline bool is_within(const Position& point, const ResidueSpan& residue,
                                  const Atom* atoms, unsigned cutoff)
 {
@@ -86,12 +86,12 @@ __device__ inline void each_partner(const Cells& cells, const StructureSpan& str
     for (int base = int(structure.chain_start); base != NONE;) {
         unsigned long long chains = 0;
         int next = NONE;
-        const auto visit_atom = [&](unsigned at) {
-            const int chain = int(tag_chain(cells.tag[at])), bit = chain - base;
-            // Neither what is known already, nor what an earlier search has found.
+        const auto visit_atom = [&](unsigned sorted) {
+            const int chain = int(tag_chain(cells.tag[sorted])), bit = chain - base;
+            // Skips chains that this search has found already, or an earlier one.
             if (bit < 0 || chain >= next || (bit < 64 && chains >> bit & 1))
                 return;
-            if (!is_near(cells, at, residue, atoms, least, 2 * probe))
+            if (!is_near(cells, sorted, residue, atoms, least, 2 * probe))
                 return;
             if (bit < 64)
                 chains |= 1ull << bit;
@@ -130,8 +130,8 @@ struct ChainPartners {
     template <typename Visit> __device__ inline void each(const ChainSpan& chain, Visit visit) const
     {
         for (unsigned k = threadIdx.x; k < chain.count; k += BLOCK) {
-            const unsigned own = members[chain.member_start + k];
-            const Entries entries = partners_of(structure, ends, own, room);
+            const unsigned residue = members[chain.member_start + k];
+            const Entries entries = partners_of(structure, ends, residue, room);
             for (unsigned place = entries.begin; place < entries.end; ++place)
                 visit(place);
         }

@@ -1,12 +1,12 @@
 #include "dssp.cuh"
 #include "work.cuh"
 
-// Fewer residues than this in a row have no bridge within a ladder.
+// Within a ladder fewer consecutive residues than this have no bridge.
 constexpr int GAP_MAX = 6;
-// A bulge has fewer residues than this on one strand.
+// On one of its strands a bulge advances by fewer residues than this.
 constexpr int BULGE_MAX = 3;
-// The bit of a residue's marks for bridge 0: the ladder that begins with it was joined to an
-// earlier one. The bits for its other bridges follow.
+// The bit of a residue's marks that tells whether the ladder that begins with the residue's bridge
+// 0 was joined to an earlier ladder. The bits for its other bridges follow.
 constexpr unsigned JOINED_SHIFT = 8;
 
 // Consecutive bridges of one kind, between the residues i to i_end and j to j_end.
@@ -15,17 +15,18 @@ struct Ladder {
     int i, i_end, j, j_end;
 };
 
+// The inputs of the search for ladders, among the residues begin ... < end.
 struct Ladders {
     const float4* hydrogens;
     const Bridges* bridges;
     unsigned* marks;
     int begin, end;
 
-    __device__ inline bool has_bridge(int at, int partner, bool antiparallel) const
+    __device__ inline bool has_bridge(int residue, int partner, bool antiparallel) const
     {
-        if (at < begin || at >= end || partner < 0)
+        if (residue < begin || residue >= end || partner < 0)
             return false;
-        for (unsigned bridge : bridges[at].of)
+        for (unsigned bridge : bridges[residue].codes)
             if (bridge == bridge_to(partner, antiparallel))
                 return true;
         return false;
@@ -34,7 +35,7 @@ struct Ladders {
     // Whether a ladder begins with bridge `which` of residue i, and the partner is a later residue.
     __device__ inline bool begins(int i, unsigned which, Ladder& ladder) const
     {
-        const unsigned bridge = bridges[i].of[which];
+        const unsigned bridge = bridges[i].codes[which];
         const int j = int(bridge / 2);
         const bool antiparallel = bridge % 2;
         ladder = {antiparallel, i, i, j, j};
@@ -53,13 +54,13 @@ struct Ladders {
     // Whether residues from - 1 to `to` are joined, each to the next.
     __device__ inline bool are_joined(int from, int to) const
     {
-        for (int at = from; at <= to; ++at)
-            if (!joined(hydrogens, end, at))
+        for (int residue = from; residue <= to; ++residue)
+            if (!joined(hydrogens, end, residue))
                 return false;
         return true;
     }
 
-    __device__ inline bool joins(const Ladder& ladder, const Ladder& next) const
+    __device__ inline bool can_join(const Ladder& ladder, const Ladder& next) const
     {
         if (ladder.antiparallel != next.antiparallel)
             return false;
@@ -70,7 +71,8 @@ struct Ladders {
             && are_joined(ladder.i_end + 1, next.i) && are_joined(end + 1, begin);
     }
 
-    // Joins the first ladder that is separated by a bulge, if there is one.
+    // Joins the first ladder that only a bulge separates from `ladder`; returns whether there is
+    // one.
     __device__ inline bool join_next(Ladder& ladder) const
     {
         const int last = min(ladder.i_end + GAP_MAX, end);
@@ -80,7 +82,7 @@ struct Ladders {
                 if (!begins(i, which, next) || is_joined(i, which))
                     continue;
                 extend(next);
-                if (!joins(ladder, next))
+                if (!can_join(ladder, next))
                     continue;
                 atomicOr(&marks[i], 1u << (JOINED_SHIFT + which));
                 ladder.i_end = next.i_end;
@@ -103,16 +105,16 @@ struct Ladders {
     __device__ inline void mark(const Ladder& ladder) const
     {
         const unsigned bits = ladder.i_end > ladder.i ? IN_STRAND : IN_BRIDGE;
-        for (int at = ladder.i; at <= ladder.i_end; ++at)
-            atomicOr(&marks[at], bits);
-        for (int at = ladder.j; at <= ladder.j_end; ++at)
-            atomicOr(&marks[at], bits);
+        for (int residue = ladder.i; residue <= ladder.i_end; ++residue)
+            atomicOr(&marks[residue], bits);
+        for (int residue = ladder.j; residue <= ladder.j_end; ++residue)
+            atomicOr(&marks[residue], bits);
     }
 
     // Whether residue i has a bridge to a later one.
     __device__ inline bool is_covered(int i) const
     {
-        for (unsigned bridge : bridges[i].of)
+        for (unsigned bridge : bridges[i].codes)
             if (bridge != NO_BRIDGE && int(bridge / 2) > i)
                 return true;
         return false;
@@ -129,16 +131,16 @@ ladders(const unsigned* header, const StructureSpan* structures, const float4* h
 {
     const int begin = units(header, RESIDUES).begin, end = units(header, RESIDUES).end;
     const Ladders all{hydrogens, bridges, marks, begin, end};
-    each_thread(header, RESIDUES, [&](int own) {
-        if (!all.is_covered(own))
+    each_thread(header, RESIDUES, [&](int residue) {
+        if (!all.is_covered(residue))
             return;
-        for (int before = max(own - GAP_MAX + 1, begin); before < own; ++before)
+        for (int before = max(residue - GAP_MAX + 1, begin); before < residue; ++before)
             if (all.is_covered(before))
                 return;
-        int last = own;
-        for (int i = own; i < min(last + GAP_MAX, end); ++i) {
+        int last = residue;
+        for (int i = residue; i < min(last + GAP_MAX, end); ++i) {
             for (unsigned which = 0; which < BRIDGES_MAX; ++which) {
-                const unsigned bridge = bridges[i].of[which];
+                const unsigned bridge = bridges[i].codes[which];
                 if (bridge == NO_BRIDGE)
                     break;
                 if (int(bridge / 2) < i)

@@ -1,5 +1,5 @@
-// The structs that the host or a kernel writes and kernels read. src/features/layout.rs and grid.rs have the
-// same structs; all files assert the sizes.
+// The structs that the host or a kernel writes and kernels read. src/features/layout.rs and grid.rs
+// have the same structs; all files assert the sizes.
 #pragma once
 
 // Indices of the batch's totals along each axis in the header.
@@ -17,11 +17,13 @@ using AtomTag = unsigned;
 struct alignas(16) Atom { int x, y, z; AtomTag tag; };
 static_assert(sizeof(Atom) == 16, "one 16-byte load");
 
-// The properties of an atom: radius in 0.001 A (11 bits, never 0), whether it is of a side chain,
-// whether it is polar, chain in the batch (19 bits).
+// The tag of an atom: its radius in 0.001 A (11 bits, never 0), whether it is of a side chain,
+// whether it is polar, and its chain in the batch (19 bits). In the tag of a ligand's atom the two
+// flags tell whether it belongs to a ligand, not an ion or glycan, and whether it is a metal.
 __device__ inline bool present(Atom atom) { return atom.tag != 0; }
 __device__ inline unsigned tag_radius(unsigned tag) { return tag & 2047u; }
 constexpr unsigned TAG_SIDE = 1u << 11, TAG_POLAR = 1u << 12;
+constexpr unsigned TAG_LIGAND = TAG_SIDE, TAG_METAL = TAG_POLAR;
 __device__ inline bool tag_side(unsigned tag) { return tag & TAG_SIDE; }
 __device__ inline unsigned tag_chain(unsigned tag) { return tag >> 13; }
 constexpr unsigned CHAINS_MAX = 1u << 19;
@@ -32,7 +34,9 @@ struct alignas(16) Backbone { Position n, ca, c, o; };
 static_assert(sizeof(Backbone) == 48, "three 16-byte loads");
 
 // The side chain of a residue; each atom may be missing. `chain` are the atoms that define chi1 to
-// chi5, with N, C-alpha and C-beta. `bins` has a bit for each chi that has a bin, chi1's the lowest.
+// chi5, with N, C-alpha and C-beta. `bins` has a bit for each chi that has a bin, chi1's the
+// lowest. `symmetric` is the chi that half a turn changes in the names of atoms alone, and
+// `missing` the number of missing atoms; NULL_COUNT for none.
 struct SideChain {
     Position beta, chain[5];
     unsigned bins;
@@ -51,10 +55,10 @@ static_assert(sizeof(ResidueSpan) == 16, "one 16-byte load");
 constexpr unsigned char PRESENT = 1, LINKED = 2, STANDARD = 4, NAMED = 8;
 
 // Whether a residue of the batch's `count` residues exists and is linked to the one before it.
-__device__ inline bool linked(const ResidueSpan* residues, unsigned count, unsigned at)
+__device__ inline bool linked(const ResidueSpan* residues, unsigned count, unsigned residue)
 {
-    return at > 0 && at < count && (residues[at].flags & LINKED)
-        && residues[at - 1].structure == residues[at].structure;
+    return residue > 0 && residue < count && (residues[residue].flags & LINKED)
+        && residues[residue - 1].structure == residues[residue].structure;
 }
 
 // A grid of cubic cells over one structure, with an edge of 2^shift; see src/features/grid.rs.
@@ -109,7 +113,7 @@ __device__ inline unsigned squared(int dx, int dy, int dz)
     return x * x + y * y + z * z;
 }
 
-// The sum over the warp, for all of its threads.
+// The sum over the warp; every thread gets it.
 template <typename T> __device__ inline T warp_sum(T value)
 {
     for (unsigned stride = 16; stride > 0; stride /= 2)
@@ -117,7 +121,7 @@ template <typename T> __device__ inline T warp_sum(T value)
     return value;
 }
 
-// The sum over the warp's threads up to and with this one.
+// The sum over the warp's threads from the first up to and including this one.
 __device__ inline unsigned warp_scan(unsigned value)
 {
     const unsigned lane = threadIdx.x % 32;
@@ -128,7 +132,7 @@ __device__ inline unsigned warp_scan(unsigned value)
     return value;
 }
 
-// The maximum over the warp, for all of its threads.
+// The maximum over the warp; every thread gets it.
 __device__ inline float warp_max(float value)
 {
     for (unsigned stride = 16; stride > 0; stride /= 2)

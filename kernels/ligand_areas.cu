@@ -1,8 +1,8 @@
 #include "shrake_rupley.cuh"
 #include "work.cuh"
 
-// Computes the area of each ligand alone, and what the rest of the model buries of it, one warp per
-// ligand. The header has the test points as for sasa.
+// Computes the area of each ligand alone, and the part of it that the rest of the model buries; one
+// warp per ligand. The header has the test points as for sasa.
 KERNEL(shrake_rupley::THREADS, shrake_rupley::RESIDENT)
 ligand_areas(const unsigned* header, const StructureSpan* structures, const ResidueSpan* ligands,
              const Atom* atoms, CELL_PARAMS, float* areas, unsigned first, unsigned points,
@@ -10,8 +10,8 @@ ligand_areas(const unsigned* header, const StructureSpan* structures, const Resi
 {
     using namespace shrake_rupley;
     Workspace& work = warp_memory<Workspace, THREADS / 32>();
-    each_warp(header, LIGANDS, [&](unsigned own) {
-        const ResidueSpan ligand = ligands[own];
+    each_warp(header, LIGANDS, [&](unsigned ligand_index) {
+        const ResidueSpan ligand = ligands[ligand_index];
         const Cells cells = CELLS_OF_PARAMS;
         const Context context{work,
                               cells,
@@ -25,8 +25,8 @@ ligand_areas(const unsigned* header, const StructureSpan* structures, const Resi
         const unsigned long long area = residue_areas<Others::REST>(context, ligand, atoms);
         const unsigned long long buried = __shfl_sync(~0u, area, DELTA);
         if (lane() == ALL) {
-            areas[2 * own] = angstrom2(area + buried, ligand, points);
-            areas[2 * own + 1] = angstrom2(buried, ligand, points);
+            areas[2 * ligand_index] = angstrom2(area + buried, ligand, points);
+            areas[2 * ligand_index + 1] = angstrom2(buried, ligand, points);
         }
     });
 }

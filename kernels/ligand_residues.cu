@@ -9,8 +9,8 @@ ligand_residues(const unsigned* header, const StructureSpan* structures,
                 const ResidueSpan* residues, const ResidueSpan* ligands, const Atom* atoms,
                 CELL_PARAMS, const unsigned* residue_of, int* counts, unsigned cutoff)
 {
-    each_warp(header, LIGANDS, [&](unsigned own) {
-        const ResidueSpan ligand = ligands[own];
+    each_warp(header, LIGANDS, [&](unsigned ligand_index) {
+        const ResidueSpan ligand = ligands[ligand_index];
         const auto is_near = [&](int x, int y, int z) {
             for (unsigned a = 0; a < ligand.atom_count; ++a) {
                 const Atom atom = atoms[ligand.atom_start + a];
@@ -20,9 +20,9 @@ ligand_residues(const unsigned* header, const StructureSpan* structures,
             return false;
         };
         // Whether an atom of a residue is near, and no earlier one is.
-        const auto is_first = [&](const Cells& cells, unsigned at) {
-            const unsigned source = cells.source[at], residue = residue_of[source];
-            if (residue == 0 || !is_near(cells.x[at], cells.y[at], cells.z[at]))
+        const auto is_first = [&](const Cells& cells, unsigned sorted) {
+            const unsigned source = cells.source[sorted], residue = residue_of[source];
+            if (residue == 0 || !is_near(cells.x[sorted], cells.y[sorted], cells.z[sorted]))
                 return false;
             for (unsigned a = residues[residue - 1].atom_start; a < source; ++a)
                 if (is_near(atoms[a].x, atoms[a].y, atoms[a].z))
@@ -38,12 +38,12 @@ ligand_residues(const unsigned* header, const StructureSpan* structures,
             for (unsigned run = lane(); run < runs.count; run += 32) {
                 unsigned begin, end;
                 runs.get(run, cells.start, begin, end);
-                for (unsigned at = begin; at < end; ++at)
-                    count += is_first(cells, at);
+                for (unsigned sorted = begin; sorted < end; ++sorted)
+                    count += is_first(cells, sorted);
             }
         }
         count = warp_sum(count);
         if (lane() == 0)
-            counts[own] = count;
+            counts[ligand_index] = count;
     });
 }

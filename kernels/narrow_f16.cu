@@ -17,8 +17,8 @@ __device__ inline unsigned short f16_of(float value)
 KERNEL(256)
 narrow_f16(const unsigned* header, const float* wide, half* narrow, unsigned values)
 {
-    each_thread(header, RESIDUES, [&](unsigned own) {
-        for (unsigned at = own * values; at < (own + 1) * values; ++at)
-            narrow[at] = f16_of(wide[at]);
+    each_thread(header, RESIDUES, [&](unsigned residue) {
+        for (unsigned i = residue * values; i < (residue + 1) * values; ++i)
+            narrow[i] = f16_of(wide[i]);
     });
 }

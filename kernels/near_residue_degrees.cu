@@ -8,14 +8,14 @@ near_residue_degrees(const unsigned* header, const StructureSpan* structures,
                      const ResidueSpan* residues, const Atom* atoms, CELL_PARAMS,
                      const unsigned* residue_of, int* degrees, unsigned cutoff, unsigned own_chain)
 {
-    each_warp(header, RESIDUES, [&](unsigned own) {
+    each_warp(header, RESIDUES, [&](unsigned residue) {
         const Cells cells = CELLS_OF_PARAMS;
-        const ByAtoms search(cells, structures, residues, atoms, residue_of, own, own_chain,
-                             warp_memory<Places, WARPS>().of);
+        const ByAtoms search(cells, structures, residues, atoms, residue_of, residue, own_chain,
+                             warp_memory<Places, WARPS>().scratch);
         unsigned count = 0;
-        if (search.is_placed())
-            count = count_partners([&](auto visit) { search.each_within(cutoff, own, visit); });
+        if (search.is_searchable())
+            count = count_partners([&](auto visit) { search.each_within(cutoff, residue, visit); });
         if (lane() == 0)
-            degrees[own] = int(count);
+            degrees[residue] = int(count);
     });
 }

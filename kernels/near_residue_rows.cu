@@ -11,18 +11,18 @@ near_residue_rows(const unsigned* header, const StructureSpan* structures,
                   unsigned* unsorted, int* partners, float* min_distances, unsigned cutoff,
                   unsigned own_chain)
 {
-    each_warp(header, RESIDUES, [&](unsigned own) {
+    each_warp(header, RESIDUES, [&](unsigned residue) {
         const Cells cells = CELLS_OF_PARAMS;
-        const ByAtoms search(cells, structures, residues, atoms, residue_of, own, own_chain,
-                             warp_memory<Places, WARPS>().of);
-        if (!search.is_placed())
+        const ByAtoms search(cells, structures, residues, atoms, residue_of, residue, own_chain,
+                             warp_memory<Places, WARPS>().scratch);
+        if (!search.is_searchable())
             return;
         const unsigned start = search.structure.residue_start;
-        const auto each = [&](auto visit) { search.each_within(cutoff, own, visit); };
+        const auto each = [&](auto visit) { search.each_within(cutoff, residue, visit); };
         const auto write = [&](unsigned row, unsigned other) {
             partners[row] = int(other - start);
             min_distances[row] = angstrom(search.square(other));
         };
-        list_partners(structures, residues[own].structure, own, rooms, ends, unsorted, each, write);
+        list_partners(structures, residues[residue].structure, residue, rooms, ends, unsorted, each, write);
     });
 }

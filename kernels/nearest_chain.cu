@@ -5,8 +5,8 @@
 // search comes first.
 constexpr int CHAIN_REACH = 12000, CHAIN_NEARBY = 5000;
 
-// The squared distance of an atom and its chain as one number, so that of equal distances the lower
-// chain is less.
+// The squared distance of an atom in the upper and its chain in the lower 32 bits, so that of equal
+// distances the one with the lower chain is less.
 typedef unsigned long long Nearest;
 constexpr Nearest NOTHING = ~0ull;
 
@@ -40,8 +40,8 @@ nearest_chain(const unsigned* header, const StructureSpan* structures, const Res
               const Atom* atoms, CELL_PARAMS, const unsigned* ranges, float* distances,
               int* contacts, unsigned cutoff)
 {
-    each_warp(header, RESIDUES, [&](unsigned own) {
-        const ResidueSpan residue = residues[own];
+    each_warp(header, RESIDUES, [&](unsigned row) {
+        const ResidueSpan residue = residues[row];
         const StructureSpan& structure = structures[residue.structure];
         Nearest nearest = NOTHING;
         if (structure.chain_count > 1 && residue.atom_count > 0) {
@@ -57,9 +57,9 @@ nearest_chain(const unsigned* header, const StructureSpan* structures, const Res
         if (threadIdx.x % 32 == 0) {
             const unsigned d2 = unsigned(nearest >> 32);
             const bool found = d2 < CHAIN_REACH * CHAIN_REACH;
-            distances[own] = found ? float(sqrt(double(d2)) * 0.001) : null_real();
-            contacts[2 * own] = found && d2 < cutoff * cutoff;
-            contacts[2 * own + 1] = found ? int(unsigned(nearest) - structure.chain_start)
+            distances[row] = found ? float(sqrt(double(d2)) * 0.001) : null_real();
+            contacts[2 * row] = found && d2 < cutoff * cutoff;
+            contacts[2 * row + 1] = found ? int(unsigned(nearest) - structure.chain_start)
                                           : NULL_COUNT;
         }
     });

@@ -8,17 +8,16 @@ constexpr int LIGAND_REACH = 12000;
 // Finds for each residue the nearest atom of a ligand and the nearest metal, one warp per residue.
 // Writes their distances in A, the pairs of heavy atoms of residue and ligands that are closer than
 // the cutoff, and the index of the nearest ligand in its structure; of equally near ones the first.
-// In the tags of ligands' atoms TAG_SIDE stands for an atom of a ligand, TAG_POLAR for a metal.
 KERNEL(32 * WARPS)
 nearest_ligand(const unsigned* header, const StructureSpan* structures,
                const ResidueSpan* residues, const Atom* atoms, CELL_PARAMS,
                const unsigned* ligand_of, float* distances, int* contacts, unsigned cutoff)
 {
-    each_warp(header, RESIDUES, [&](unsigned own) {
-        const ResidueSpan residue = residues[own];
+    each_warp(header, RESIDUES, [&](unsigned row) {
+        const ResidueSpan residue = residues[row];
         const StructureSpan& structure = structures[residue.structure];
-        // The squared distance and the ligand as one number, so that of equal distances the lower
-        // ligand is less.
+        // The squared distance in the upper and the ligand in the lower 32 bits, so that of equal
+        // distances the one with the lower ligand is less.
         unsigned long long nearest = ~0ull;
         unsigned metal = ~0u, pairs = 0;
         if (structure.ligand_atom_count > 0 && residue.atom_count > 0) {
@@ -37,7 +36,7 @@ nearest_ligand(const unsigned* header, const StructureSpan* structures,
                     const unsigned to = __shfl_sync(~0u, end, leader);
                     for (unsigned other = from + lane(); other < to; other += 32) {
                         const unsigned source = cells.source[other], tag = cells.tag[other];
-                        if (source < first_of_ligands || !(tag & (TAG_SIDE | TAG_POLAR)))
+                        if (source < first_of_ligands || !(tag & (TAG_LIGAND | TAG_METAL)))
                             continue;
                         const int x = cells.x[other], y = cells.y[other], z = cells.z[other];
                         unsigned d2 = ~0u, near = 0;
@@ -47,12 +46,12 @@ nearest_ligand(const unsigned* header, const StructureSpan* structures,
                             d2 = min(d2, pair);
                             near += pair < cutoff * cutoff;
                         }
-                        if (tag & TAG_SIDE) {
+                        if (tag & TAG_LIGAND) {
                             const unsigned long long ligand = ligand_of[source];
                             nearest = min(nearest, (unsigned long long)(d2) << 32 | ligand);
                             pairs += near;
                         }
-                        if (tag & TAG_POLAR)
+                        if (tag & TAG_METAL)
                             metal = min(metal, d2);
                     }
                 }
@@ -67,11 +66,11 @@ nearest_ligand(const unsigned* header, const StructureSpan* structures,
             const unsigned d2 = unsigned(nearest >> 32);
             const unsigned reach2 = LIGAND_REACH * LIGAND_REACH;
             const bool found = d2 < reach2;
-            distances[2 * own] = found ? float(sqrt(double(d2)) * 0.001) : null_real();
-            distances[2 * own + 1]
+            distances[2 * row] = found ? float(sqrt(double(d2)) * 0.001) : null_real();
+            distances[2 * row + 1]
                 = metal < reach2 ? float(sqrt(double(metal)) * 0.001) : null_real();
-            contacts[2 * own] = int(pairs);
-            contacts[2 * own + 1] = found ? int(unsigned(nearest)) : NULL_COUNT;
+            contacts[2 * row] = int(pairs);
+            contacts[2 * row + 1] = found ? int(unsigned(nearest)) : NULL_COUNT;
         }
     });
 }

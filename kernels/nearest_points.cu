@@ -9,18 +9,18 @@ nearest_points(const unsigned* header, const StructureSpan* structures,
                int* partners, float* distances, float* min_distances, unsigned count,
                unsigned reach, unsigned own_chain)
 {
-    each_warp(header, RESIDUES, [&](unsigned own) {
-        const ResidueSpan residue = residues[own];
+    each_warp(header, RESIDUES, [&](unsigned residue_index) {
+        const ResidueSpan residue = residues[residue_index];
         const StructureSpan& structure = structures[residue.structure];
         const Cells cells = CELLS_OF_PARAMS;
-        const ByPoints search(cells, structure, points, own, own_chain,
-                              warp_memory<Places, WARPS>().of);
+        const ByPoints search(cells, structure, points, residue_index, own_chain,
+                              warp_memory<Places, WARPS>().scratch);
         list_nearest(search, count, reach, [&](unsigned rank, unsigned other) {
-            const unsigned row = count * own + rank;
-            const bool is_one = other != NOBODY;
-            partners[row] = is_one ? int(other - structure.residue_start) : NULL_COUNT;
-            distances[row] = is_one ? angstrom(search.square(other)) : null_real();
-            min_distances[row] = is_one
+            const unsigned row = count * residue_index + rank;
+            const bool is_neighbour = other != NO_NEIGHBOUR;
+            partners[row] = is_neighbour ? int(other - structure.residue_start) : NULL_COUNT;
+            distances[row] = is_neighbour ? angstrom(search.square(other)) : null_real();
+            min_distances[row] = is_neighbour
                 ? angstrom(least_squared(atoms, residue, residues[other]))
                 : null_real();
         });

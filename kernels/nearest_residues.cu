@@ -9,16 +9,16 @@ nearest_residues(const unsigned* header, const StructureSpan* structures,
                  const unsigned* residue_of, int* partners, float* min_distances, unsigned count,
                  unsigned reach, unsigned own_chain)
 {
-    each_warp(header, RESIDUES, [&](unsigned own) {
+    each_warp(header, RESIDUES, [&](unsigned residue) {
         const Cells cells = CELLS_OF_PARAMS;
-        const ByAtoms search(cells, structures, residues, atoms, residue_of, own, own_chain,
-                             warp_memory<Places, WARPS>().of);
+        const ByAtoms search(cells, structures, residues, atoms, residue_of, residue, own_chain,
+                             warp_memory<Places, WARPS>().scratch);
         const unsigned start = search.structure.residue_start;
         list_nearest(search, count, reach, [&](unsigned rank, unsigned other) {
-            const unsigned row = count * own + rank;
-            const bool is_one = other != NOBODY;
-            partners[row] = is_one ? int(other - start) : NULL_COUNT;
-            min_distances[row] = is_one ? angstrom(search.square(other)) : null_real();
+            const unsigned row = count * residue + rank;
+            const bool is_neighbour = other != NO_NEIGHBOUR;
+            partners[row] = is_neighbour ? int(other - start) : NULL_COUNT;
+            min_distances[row] = is_neighbour ? angstrom(search.square(other)) : null_real();
         });
     });
 }

@@ -3,9 +3,9 @@
 #include "cells.cuh"
 #include "work.cuh"
 
-// Calls visit(at) for every sorted atom of another chain within `reach` of a box, and for some
+// Calls visit(sorted) for every sorted atom of another chain within `reach` of a box, and for some
 // farther ones, each on one lane. All threads of the warp call. `ranges` are those of chain_range;
-// cells that hold only the own chain are skipped.
+// cells that hold only atoms of `own_chain` are skipped.
 template <typename Visit>
 __device__ inline void each_of_other_chains(const Cells& cells, const Grid& grid,
                                             const unsigned* ranges, unsigned own_chain,
@@ -20,9 +20,9 @@ __device__ inline void each_of_other_chains(const Cells& cells, const Grid& grid
             runs.cells(base + lane(), cell, last);
             for (; cell < last; ++cell) {
                 const unsigned highest = ranges[2 * cell + 1];
-                const bool own = highest == own_chain + 1
+                const bool is_only_own = highest == own_chain + 1
                     && ranges[2 * cell] == CHAINS_MAX - own_chain;
-                if (highest != 0 && !own) {
+                if (highest != 0 && !is_only_own) {
                     first = end == 0 ? cell : first;
                     end = cell + 1;
                 }
@@ -32,9 +32,9 @@ __device__ inline void each_of_other_chains(const Cells& cells, const Grid& grid
             const int leader = __ffs(found) - 1;
             const unsigned from = cells.start[__shfl_sync(~0u, first, leader)];
             const unsigned to = cells.start[__shfl_sync(~0u, end, leader)];
-            for (unsigned at = from + lane(); at < to; at += 32)
-                if (tag_chain(cells.tag[at]) != own_chain)
-                    visit(at);
+            for (unsigned sorted = from + lane(); sorted < to; sorted += 32)
+                if (tag_chain(cells.tag[sorted]) != own_chain)
+                    visit(sorted);
         }
     }
 }

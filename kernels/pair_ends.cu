@@ -1,21 +1,21 @@
 #include "work.cuh"
 
-// Sums the numbers of pairs over the residues of a structure, up to and with each of them; one
+// Sums the numbers of pairs over the residues of a structure, up to and including each of them; one
 // block per structure.
 KERNEL(BLOCK)
 pair_ends(const unsigned* header, const StructureSpan* structures, const int* degrees, int* ends)
 {
     __shared__ unsigned warp_sums[BLOCK / 32];
-    each_block(header, STRUCTURES, [&](unsigned of_structure) {
-        const StructureSpan& structure = structures[of_structure];
+    each_block(header, STRUCTURES, [&](unsigned structure_index) {
+        const StructureSpan& structure = structures[structure_index];
         unsigned base = 0;
         for (unsigned step = 0; step < structure.residue_count; step += BLOCK) {
-            const unsigned own = step + threadIdx.x;
-            const bool is_one = own < structure.residue_count;
-            const unsigned degree = is_one ? unsigned(degrees[structure.residue_start + own]) : 0;
+            const unsigned offset = step + threadIdx.x;
+            const bool is_residue = offset < structure.residue_count;
+            const unsigned degree = is_residue ? unsigned(degrees[structure.residue_start + offset]) : 0;
             const unsigned sum = block_scan(warp_sums, degree, base);
-            if (is_one)
-                ends[structure.residue_start + own] = int(sum);
+            if (is_residue)
+                ends[structure.residue_start + offset] = int(sum);
             __syncthreads();
         }
     });

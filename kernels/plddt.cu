@@ -6,7 +6,7 @@ KERNEL(256)
 plddt(const unsigned* header, const StructureSpan* structures, const ResidueSpan* residues,
       const float* b, float* values)
 {
-    each_thread(header, RESIDUES, [&](unsigned own) {
-        values[own] = structures[residues[own].structure].predicted ? b[own] : null_real();
+    each_thread(header, RESIDUES, [&](unsigned residue) {
+        values[residue] = structures[residues[residue].structure].predicted ? b[residue] : null_real();
     });
 }

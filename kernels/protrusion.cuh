@@ -1,5 +1,5 @@
-// Protrusion, which protrusion.cu and protrusion_own_chain.cu share: a test of each atom's chain would
-// cost the first of them registers.
+// Protrusion, which protrusion.cu and protrusion_own_chain.cu share. There are two kernels because
+// a test of each atom's chain would cost the first one registers.
 #pragma once
 #include "few.cuh"
 #include "work.cuh"
@@ -14,8 +14,8 @@ __device__ inline void write_protrusion(const unsigned* header, const StructureS
                                         double sphere_volume, double atom_volume)
 {
     Around& around = warp_memory<Around, WARPS>();
-    each_warp(header, RESIDUES, [&](unsigned own) {
-        const ResidueSpan residue = residues[own];
+    each_warp(header, RESIDUES, [&](unsigned row) {
+        const ResidueSpan residue = residues[row];
         const Grid& grid = structures[residue.structure].atom_grid;
         int near[FEW];
         double sum = 0.0, largest = null_double();
@@ -37,15 +37,15 @@ __device__ inline void write_protrusion(const unsigned* header, const StructureS
                 }
             }
         };
-        const auto want = [&](unsigned at) {
-            return !OWN_CHAIN || tag_chain(cells.tag[at]) == residue.chain;
+        const auto want = [&](unsigned sorted) {
+            return !OWN_CHAIN || tag_chain(cells.tag[sorted]) == residue.chain;
         };
         each_few(around, cells, grid, residue, atoms, radius, want, [](unsigned) { return 0u; },
                  begin, visit, end);
         if (lane() == 0) {
             const bool any = residue.atom_count > 0;
-            cx[2 * own] = any ? float(sum / residue.atom_count) : null_real();
-            cx[2 * own + 1] = any ? float(largest) : null_real();
+            cx[2 * row] = any ? float(sum / residue.atom_count) : null_real();
+            cx[2 * row + 1] = any ? float(largest) : null_real();
         }
     });
 }

@@ -7,8 +7,8 @@ KERNEL(BLOCK)
 radius_of_gyration(const unsigned* header, const StructureSpan* structures, const Atom* atoms,
                    float* radii, unsigned axis)
 {
-    each_block(header, STRUCTURES, [&](unsigned own) {
-        const StructureSpan& structure = structures[own];
+    each_block(header, STRUCTURES, [&](unsigned structure_index) {
+        const StructureSpan& structure = structures[structure_index];
         const unsigned start = axis == ATOMS ? structure.atom_start : structure.residue_start;
         const unsigned length = axis == ATOMS ? structure.atom_count : structure.residue_count;
         const float radius = radius_of_atoms([&](auto visit) {
@@ -17,6 +17,6 @@ radius_of_gyration(const unsigned* header, const StructureSpan* structures, cons
                     visit(atoms[start + i]);
         });
         if (threadIdx.x == 0)
-            radii[own] = radius;
+            radii[structure_index] = radius;
     });
 }

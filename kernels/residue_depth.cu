@@ -19,13 +19,14 @@ struct NearestPoint {
             return least;
         for (;;) {
             each_candidate(cells, structure.atom_grid, atom, int(reach), places,
-                           [&](bool is_one, unsigned at) {
+                           [&](bool has_atom, unsigned sorted) {
                                Atom other{};
-                               if (is_one)
-                                   other = {cells.x[at], cells.y[at], cells.z[at], cells.tag[at]};
-                               take(atom, other, is_one ? cells.source[at] : 0, least);
+                               if (has_atom)
+                                   other = {cells.x[sorted], cells.y[sorted], cells.z[sorted],
+                                            cells.tag[sorted]};
+                               update(atom, other, has_atom ? cells.source[sorted] : 0, least);
                            });
-            // Points that are nearer are of atoms within this.
+            // Points that are nearer belong to atoms within this distance.
             const float needed = sqrtf(least) + float(int(radius_max)) + 1.0f;
             if (needed <= float(int(reach)))
                 return least;
@@ -33,22 +34,23 @@ struct NearestPoint {
                 break;
             reach = needed < float(REACH) ? unsigned(needed) + 1 : min(2 * reach, unsigned(REACH));
         }
-        // The points are farther than any search in cells: all atoms come.
+        // The nearest point is farther than a search in cells reaches, so all atoms are tested.
         for (unsigned step = 0; step < structure.atom_count; step += 32) {
             const unsigned other = structure.atom_start + step + lane();
-            const bool is_one = step + lane() < structure.atom_count;
-            take(atom, is_one ? atoms[other] : Atom{}, is_one ? other : 0, least);
+            const bool has_atom = step + lane() < structure.atom_count;
+            update(atom, has_atom ? atoms[other] : Atom{}, has_atom ? other : 0, least);
         }
         return least;
     }
 
 private:
-    // Takes the points of an atom for each lane, the absent ones included.
-    __device__ inline void take(Atom from, Atom other, unsigned source, float& least) const
+    // Lowers `least` to the squared distance of the nearest point of atom `other`, a different atom
+    // in each lane; lanes may have absent atoms.
+    __device__ inline void update(Atom from, Atom other, unsigned source, float& least) const
     {
         PointRange range{};
         if (present(other) && (!own_chain || same_chain(other.tag, from.tag)))
-            range = points.of(source);
+            range = points.range_of(source);
         const float dx = float(other.x - from.x), dy = float(other.y - from.y),
                     dz = float(other.z - from.z);
         const float d2 = square_of(dx, dy, dz);
@@ -63,12 +65,13 @@ private:
             const unsigned end = __shfl_sync(~0u, range.end, leader);
             const float to_x = __shfl_sync(~0u, dx, leader), to_y = __shfl_sync(~0u, dy, leader),
                         to_z = __shfl_sync(~0u, dz, leader);
-            float own = least;
-            for (unsigned at = __shfl_sync(~0u, range.begin, leader) + lane(); at < end; at += 32)
-                own = fminf(own, square_of(points.x[at] + to_x, points.y[at] + to_y,
-                                           points.z[at] + to_z));
+            float nearest = least;
+            const unsigned begin = __shfl_sync(~0u, range.begin, leader);
+            for (unsigned point = begin + lane(); point < end; point += 32)
+                nearest = fminf(nearest, square_of(points.x[point] + to_x, points.y[point] + to_y,
+                                                   points.z[point] + to_z));
             // Floats that are not negative are in the order of their bits.
-            least = __int_as_float(warp_min(__float_as_int(own)));
+            least = __int_as_float(warp_min(__float_as_int(nearest)));
         }
     }
 };
@@ -82,34 +85,34 @@ residue_depth(const unsigned* header, const StructureSpan* structures,
               POINT_PARAMS, float* depths, unsigned probe, unsigned radius_max, unsigned reach,
               unsigned own_chain)
 {
-    each_warp(header, RESIDUES, [&](unsigned own) {
-        const ResidueSpan residue = residues[own];
+    each_warp(header, RESIDUES, [&](unsigned row) {
+        const ResidueSpan residue = residues[row];
         const Cells cells = CELLS_OF_PARAMS;
         const Exposed points = EXPOSED_OF_PARAMS;
         const NearestPoint nearest{cells, points,     structures[residue.structure],
                                    atoms, probe,      radius_max,
-                                   own_chain, warp_memory<Places, WARPS>().of};
-        const Atom alpha = ca[own];
+                                   own_chain, warp_memory<Places, WARPS>().scratch};
+        const Atom alpha = ca[row];
         double sum = 0.0;
-        float of_alpha = null_real();
+        float alpha_depth = null_real();
         for (unsigned a = 0; a < residue.atom_count; ++a) {
             const unsigned source = residue.atom_start + a;
             const Atom atom = atoms[source];
-            // The own points are at the radius, and no others are nearer.
+            // The nearest points of an atom that has any are its own, at its radius.
             const double distance = points.count[source] > 0
                 ? double(tag_radius(atom.tag) + probe)
                 : sqrt(double(nearest.squared_from(atom, reach)));
             const double depth = (distance - double(probe)) * 0.001;
             sum += depth;
             if (present(alpha) && alpha.x == atom.x && alpha.y == atom.y && alpha.z == atom.z)
-                of_alpha = float(depth);
+                alpha_depth = float(depth);
         }
         if (lane() == 0) {
             const double mean = sum / double(residue.atom_count);
             // Infinite where there is no surface.
             const bool is_finite = residue.atom_count > 0 && mean < 1e30;
-            depths[2 * own] = is_finite ? float(mean) : null_real();
-            depths[2 * own + 1] = is_finite ? of_alpha : null_real();
+            depths[2 * row] = is_finite ? float(mean) : null_real();
+            depths[2 * row + 1] = is_finite ? alpha_depth : null_real();
         }
     });
 }

@@ -1,6 +1,7 @@
 #include "work.cuh"
 
-// The edge of a cell for C-alphas and C-betas is 2^13 units of 0.001 A; the smallest limit on cells.
+// The edge of a cell for C-alphas and C-betas is 2^RESIDUE_CELL_SHIFT units of 0.001 A. A grid has
+// at most as many cells as the structure has atoms, or CELLS_MIN if that is more.
 constexpr unsigned RESIDUE_CELL_SHIFT = 13, CELLS_MIN = 64;
 
 // The largest of a value over the threads of a block. `shared` is [BLOCK / 32].
@@ -17,15 +18,15 @@ __device__ inline int block_max(int* shared, int value)
     return value;
 }
 
-// Lays the grid over each structure's C-alphas and C-betas, one block per structure.
+// Computes the grid over each structure's C-alphas and C-betas, one block per structure.
 KERNEL(BLOCK)
 residue_grid(const unsigned* header, StructureSpan* structures /* updated */, const Atom* ca,
              const Atom* cb)
 {
     __shared__ int shared[BLOCK / 32];
-    each_block(header, STRUCTURES, [&](unsigned own) {
-        StructureSpan& structure = structures[own];
-        // Zeros are a rejected structure.
+    each_block(header, STRUCTURES, [&](unsigned structure_index) {
+        StructureSpan& structure = structures[structure_index];
+        // The span of a rejected structure is all zeros.
         if (structure.atom_grid.wrap[0] == 0)
             return;
         constexpr int HIGHEST = 0x7fffffff;

@@ -27,27 +27,28 @@ __device__ inline Position ideal_c_beta(const Backbone& backbone)
 }
 
 // Makes atoms of each residue's C-alpha and C-beta, one thread per residue. `betas` are the C-betas
-// of the file; where one is missing it is an ideal one, whose tag is not that of a side chain.
+// of the file. Where one is missing, an ideal C-beta takes its place, whose tag is not that of a
+// side chain.
 KERNEL(256)
 residue_points(const unsigned* header, const ResidueSpan* residues, const Backbone* backbone,
                const Position* betas, Atom* ca, Atom* cb)
 {
-    each_thread(header, RESIDUES, [&](unsigned own) {
-        const ResidueSpan residue = residues[own];
+    each_thread(header, RESIDUES, [&](unsigned row) {
+        const ResidueSpan residue = residues[row];
         Atom alpha = {}, beta = {};
         if (residue.flags & PRESENT) {
-            const Backbone atoms = backbone[own];
+            const Backbone atoms = backbone[row];
             const AtomTag tag = RADIUS_MAX | residue.chain << 13;
             if (present(atoms.ca))
                 alpha = {atoms.ca.x, atoms.ca.y, atoms.ca.z, tag};
-            Position at = betas[own];
-            const bool real = present(at);
-            if (!real)
-                at = ideal_c_beta(atoms);
-            if (present(at))
-                beta = {at.x, at.y, at.z, tag | (real ? TAG_SIDE : 0u)};
+            Position position = betas[row];
+            const bool is_of_file = present(position);
+            if (!is_of_file)
+                position = ideal_c_beta(atoms);
+            if (present(position))
+                beta = {position.x, position.y, position.z, tag | (is_of_file ? TAG_SIDE : 0u)};
         }
-        ca[own] = alpha;
-        cb[own] = beta;
+        ca[row] = alpha;
+        cb[row] = beta;
     });
 }

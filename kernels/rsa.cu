@@ -16,29 +16,30 @@ KERNEL(BLOCK)
 rsa(const unsigned* header, const ResidueSpan* residues, const ChainSpan* chains,
     const unsigned* members, const float* areas, float* relative)
 {
-    each_block(header, CHAINS, [&](unsigned of_chain) {
-        const ChainSpan chain = chains[of_chain];
-        const unsigned* own = members + chain.member_start;
+    each_block(header, CHAINS, [&](unsigned chain_index) {
+        const ChainSpan chain = chains[chain_index];
+        const unsigned* residues_of_chain = members + chain.member_start;
         for (unsigned m = threadIdx.x; m < chain.count; m += BLOCK) {
-            const ResidueSpan residue = residues[own[m]];
+            const ResidueSpan residue = residues[residues_of_chain[m]];
             const unsigned letter = residue.aa - 'A';
             const float max = letter < 26 && residue.flags & STANDARD ? RSA_AREA_MAX[letter] : 0.0f;
-            const float area = areas[3 * own[m]];
-            relative[2 * own[m]] = max > 0.0f && !isnan(area) ? area / max : null_real();
+            const float area = areas[3 * residues_of_chain[m]];
+            relative[2 * residues_of_chain[m]] = max > 0.0f && !isnan(area) ? area / max : null_real();
         }
         __syncthreads();
         const int last = int(chain.count) - 1, period = max(2 * last, 1);
         for (unsigned m = threadIdx.x; m < chain.count; m += BLOCK) {
             double sum = 0.0, count = 0.0;
-            for (int at = int(m) - RSA_WINDOW / 2; at <= int(m) + RSA_WINDOW / 2; ++at) {
-                const int place = (at % period + period) % period;
-                const float value = relative[2 * own[min(place, 2 * last - place)]];
+            const int first = int(m) - RSA_WINDOW / 2;
+            for (int position = first; position <= int(m) + RSA_WINDOW / 2; ++position) {
+                const int place = (position % period + period) % period;
+                const float value = relative[2 * residues_of_chain[min(place, 2 * last - place)]];
                 if (!isnan(value)) {
                     sum += double(value);
                     count += 1.0;
                 }
             }
-            relative[2 * own[m] + 1] = count > 0.0 ? float(sum / count) : null_real();
+            relative[2 * residues_of_chain[m] + 1] = count > 0.0 ? float(sum / count) : null_real();
         }
     });
 }

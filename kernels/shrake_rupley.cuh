@@ -1,11 +1,12 @@
-// The Shrake-Rupley algorithm, which sasa.cu, sasa_own_chain.cu, sasa_delta.cu, glycan_sasa_delta.cu, ligand_areas.cu,
-// interface_areas.cu and exposed_points.cu share.
+// The Shrake-Rupley algorithm, which the kernels of solvent-accessible areas and exposed_points.cu
+// share.
 //
 // Neighbour j, at d from atom i, buries a test point u of i if u . d >= t, where
-// t = (|d|^2 + R_i^2 - R_j^2) / (2 R_i), with lengths in 0.001 A. d is exact, and every other operation is rounded in
-// the same way on all machines, so the counts are the same. Atoms beyond R_i + R_j bury nothing, so
-// it does not matter which of them are tested. Of atoms of equal radius and position only the first
-// has open points. Areas are sums of n R^2 in integers, which do not depend on the order.
+// t = (|d|^2 + R_i^2 - R_j^2) / (2 R_i), with lengths in 0.001 A. d is exact, and every other
+// operation is rounded in the same way on all machines, so the counts are the same. Atoms beyond
+// R_i + R_j bury nothing, so testing more or fewer of them changes no count. Of several atoms of
+// equal radius and position only the first has open points. Areas are sums of n R^2 in integers,
+// which do not depend on the order of the terms.
 #pragma once
 #include "gather.cuh"
 #include "limits.cuh"
@@ -21,8 +22,8 @@ constexpr unsigned THREADS = 32;
 constexpr int GROUP_EDGE = 10000;
 // Searches reach this much beyond the farthest neighbour, which is more than the rounding errors.
 constexpr int SLACK = 1;
-// A half space whose plane is nearer to the atom than this is near. An atom has about ten near
-// ones, which bury nine of ten points, so they are tested first.
+// A half space is near if its plane is closer to the atom than this, in 0.001 A. An atom has about
+// ten near half spaces, which bury nine of ten points, so they are tested first.
 constexpr float NEAR = 2440.0f;
 // The numbers of candidates (a multiple of the warp size) and of half spaces (a power of two) that
 // a warp has room for. In proteins one residue of a thousand has more candidates, and no atom more
@@ -44,11 +45,12 @@ struct Workspace {
     unsigned char living[TOGETHER];
 };
 
-// The atoms that also bury points of a residue in the model, but are left out of it alone. Of
-// NONE_OF_CHAIN there are none, and the model may be one chain.
+// The other atoms: they bury points of a residue in the model, and are left out where its area
+// alone is computed. With NONE_OF_CHAIN there are no other atoms, and the model may be a single
+// chain.
 enum class Others { NONE, NONE_OF_CHAIN, CHAINS, ONE_CHAIN, GLYCANS, REST };
 
-// Whether there are any.
+// Whether there may be other atoms.
 template <Others OTHERS>
 constexpr bool SPLITS = OTHERS != Others::NONE && OTHERS != Others::NONE_OF_CHAIN;
 
@@ -65,10 +67,10 @@ struct Context {
     const float* points;
     unsigned count;
     int probe;
-    // Of Others::GLYCANS the atoms of glycans; those after them count as absent. Of Others::REST
-    // the own atoms, which are not of the rest. Of Others::ONE_CHAIN the first is that chain; atoms
-    // of further chains count as absent. Of Others::NONE_OF_CHAIN it is the only chain that counts
-    // as present, or ALL_CHAINS.
+    // With Others::GLYCANS the range of glycans' atoms; later atoms are not in the model. With
+    // Others::REST the range of the ligand's own atoms, which are no other atoms. With
+    // Others::ONE_CHAIN `begin` is that chain; atoms of further chains are not in the model. With
+    // Others::NONE_OF_CHAIN `begin` is the only chain in the model, or ALL_CHAINS.
     unsigned begin, end;
 
     // The largest distance of a neighbour.
@@ -81,7 +83,7 @@ struct Context {
 template <Others OTHERS, typename Full>
 __device__ inline unsigned candidates_of(const Context& c, const Box& box, Full full)
 {
-    const auto load = [&](unsigned at) { return uint2{c.cells.tag[at], c.cells.source[at]}; };
+    const auto load = [&](unsigned sorted) { return uint2{c.cells.tag[sorted], c.cells.source[sorted]}; };
     const auto keep = [&](unsigned place, uint2 atom, float x, float y, float z) {
         const auto [tag, source] = atom;
         const float radius = float(int(tag_radius(tag)) + c.probe);
@@ -124,12 +126,12 @@ __device__ inline void fill_up(const Context& c, unsigned candidates)
     __syncwarp();
 }
 
-// Computes the half spaces of candidates first ... < last, which are whole steps, for atom `own`.
-// If SPLIT, only of the other candidates, or only of those that are none. If a step's half spaces
-// exceed the room, none from there on is written.
+// Computes the half spaces of candidates first ... < last, which are whole steps, for an atom. If
+// SPLIT, only those of the other atoms if `others`, or only those of the rest. If a step's half
+// spaces exceed the room, none is written from this step on.
 template <bool SPLIT>
-__device__ inline Listed find(const Context& c, const Center& center, unsigned own, bool others,
-                              unsigned first, unsigned last)
+__device__ inline Listed find(const Context& c, const Center& center, unsigned atom_index,
+                              bool others, unsigned first, unsigned last)
 {
     const float farthest = -float(c.reach());
     unsigned near = 0, far = HALF_SPACES - 1;
@@ -146,7 +148,7 @@ __device__ inline Listed find(const Context& c, const Center& center, unsigned o
         // Leaves out the atom itself, and a later one of the same radius at the same position.
         const bool apart = (__float_as_uint(x) | __float_as_uint(y) | __float_as_uint(z)
                             | __float_as_uint(t)) != 0;
-        bool wanted = (t > farthest) & (apart | (source < own));
+        bool wanted = (t > farthest) & (apart | (source < atom_index));
         if (SPLIT)
             wanted &= (candidate.w < 0.0f) == others;
         const bool is_near = t > -NEAR;
@@ -232,8 +234,8 @@ __device__ inline unsigned living_pass(const Context& c, unsigned block, unsigne
         const unsigned shift = 32 - __clz(count - 1), stride = 32u >> shift;
         const unsigned place = lane() & ((1u << shift) - 1);
         const unsigned point = c.work.living[first + min(place, count - 1)];
-        const float* own = c.points + block + point;
-        const float x = own[0], y = own[c.count], z = own[2 * c.count];
+        const float* point_axes = c.points + block + point;
+        const float x = point_axes[0], y = point_axes[c.count], z = point_axes[2 * c.count];
         unsigned open = ~0u;
 #pragma unroll 4
         for (unsigned n = begin + (lane() >> shift); n < end; n += stride)
@@ -256,8 +258,9 @@ __device__ inline unsigned living_pass(const Context& c, unsigned block, unsigne
 // Numbers of an atom's points that are open without the other atoms, and in the model.
 struct Open { unsigned alone, model; };
 
-// What is done with the open points of atom `own`, listed in c.work.living and counted from point
-// `block`: nothing. A block of an atom may come twice; then the second time counts.
+// Gets the open points of an atom, which are listed in c.work.living and counted from point
+// `block`, and ignores them. An implementation may get a block of an atom twice; then the second
+// time counts.
 struct CountOnly {
     static constexpr bool LISTS = false;
 
@@ -269,13 +272,14 @@ struct CountOnly {
 // neighbours.
 template <bool SPLIT, typename Take>
 __device__ inline bool open_points(const Context& c, Points& points, const Center& center,
-                                   unsigned own, unsigned candidates, Open& open, const Take& take)
+                                   unsigned atom_index, unsigned candidates, Open& open,
+                                   const Take& take)
 {
     open = {};
     for (unsigned block = 0; block < c.count; block += TOGETHER) {
         if (c.count > TOGETHER)
             points.load(c, block);
-        const Listed chain = find<SPLIT>(c, center, own, false, 0, candidates);
+        const Listed chain = find<SPLIT>(c, center, atom_index, false, 0, candidates);
         if (!chain.fit())
             return false;
         unsigned living = near_pass(c, points, block, chain.near);
@@ -283,7 +287,7 @@ __device__ inline bool open_points(const Context& c, Points& points, const Cente
                                                    HALF_SPACES);
         open.alone += living;
         if (SPLIT && living > 0) {
-            const Listed other = find<SPLIT>(c, center, own, true, 0, candidates);
+            const Listed other = find<SPLIT>(c, center, atom_index, true, 0, candidates);
             if (!other.fit())
                 return false;
             living = living_pass<true>(c, block, living, 0, other.near);
@@ -291,15 +295,16 @@ __device__ inline bool open_points(const Context& c, Points& points, const Cente
                                               HALF_SPACES);
         }
         open.model += living;
-        take(c, own, block, living);
+        take(c, atom_index, block, living);
     }
     return true;
 }
 
-// The same for an atom with any number of neighbours, with several passes over the workspace.
+// Counts the open points of an atom with any number of neighbours, in several passes over the
+// workspace.
 template <Others OTHERS, typename Take>
 __device__ inline Open open_in_crowd(const Context& c, const Points& points,
-                                     const Center& center, unsigned own, Position position,
+                                     const Center& center, unsigned atom_index, Position position,
                                      const Take& take)
 {
     constexpr bool SPLIT = SPLITS<OTHERS>;
@@ -312,7 +317,7 @@ __device__ inline Open open_in_crowd(const Context& c, const Points& points,
                 fill_up(c, count);
                 for (unsigned first = 0; first < count; first += HALF_SPACES) {
                     const unsigned last = min(first + HALF_SPACES, count);
-                    const Listed listed = find<SPLIT>(c, center, own, others, first, last);
+                    const Listed listed = find<SPLIT>(c, center, atom_index, others, first, last);
                     living = living_pass<true>(c, block, living, 0, listed.near);
                     living = living_pass<true>(c, block, living, HALF_SPACES - listed.far,
                                                HALF_SPACES);
@@ -324,7 +329,7 @@ __device__ inline Open open_in_crowd(const Context& c, const Points& points,
                 open.alone += living;
         }
         open.model += living;
-        take(c, own, block, living);
+        take(c, atom_index, block, living);
     }
     return open;
 }
@@ -372,10 +377,11 @@ __device__ inline unsigned long long residue_areas(const Context& c, const Resid
             const bool is_crowded = candidates > CANDIDATES
                 || !open_points<SPLITS<OTHERS>>(c, points, one, start + k, candidates, open, take);
             if (is_crowded) {
-                const Position own{__shfl_sync(~0u, atom.x, k), __shfl_sync(~0u, atom.y, k),
-                                   __shfl_sync(~0u, atom.z, k)};
-                const Center at_home{0.0f, 0.0f, 0.0f, one.radius2, one.inverse};
-                open = open_in_crowd<OTHERS>(c, points, at_home, start + k, own, take);
+                const Position atom_position{__shfl_sync(~0u, atom.x, k),
+                                             __shfl_sync(~0u, atom.y, k),
+                                             __shfl_sync(~0u, atom.z, k)};
+                const Center at_origin{0.0f, 0.0f, 0.0f, one.radius2, one.inverse};
+                open = open_in_crowd<OTHERS>(c, points, at_origin, start + k, atom_position, take);
             }
             const unsigned milli = tag_radius(tag) + c.probe;
             const unsigned count = lane() == DELTA ? open.alone - open.model : open.model;
@@ -400,8 +406,8 @@ __device__ inline float angstrom2(unsigned long long area, const ResidueSpan& re
     return residue.atom_count > 0 ? float(double(area) * scale) : null_real();
 }
 
-// Writes the areas of each residue in the model, or in its chain alone if OTHERS are one chain, which
-// is its own; and if OTHERS are the other chains, the areas that they bury.
+// Writes the areas of each residue in the model, or in its chain alone if OTHERS is ONE_CHAIN. If
+// OTHERS is CHAINS, also writes the areas that other chains bury.
 template <Others OTHERS>
 __device__ inline void write_areas(const unsigned* header, const StructureSpan* structures,
                                    const ResidueSpan* residues, const Atom* atoms,
@@ -409,8 +415,8 @@ __device__ inline void write_areas(const unsigned* header, const StructureSpan* 
                                    unsigned first, unsigned points, unsigned probe)
 {
     Workspace& work = warp_memory<Workspace, THREADS / 32>();
-    each_warp(header, RESIDUES, [&](unsigned own) {
-        const ResidueSpan residue = residues[own];
+    each_warp(header, RESIDUES, [&](unsigned row) {
+        const ResidueSpan residue = residues[row];
         const Context context{work,
                               cells,
                               structures[residue.structure].atom_grid,
@@ -421,9 +427,9 @@ __device__ inline void write_areas(const unsigned* header, const StructureSpan* 
                               residue.chain};
         const unsigned long long area = residue_areas<OTHERS>(context, residue, atoms);
         if (lane() <= POLAR)
-            areas[3 * own + lane()] = angstrom2(area, residue, points);
+            areas[3 * row + lane()] = angstrom2(area, residue, points);
         if (OTHERS == Others::CHAINS && lane() == DELTA)
-            deltas[own] = angstrom2(area, residue, points);
+            deltas[row] = angstrom2(area, residue, points);
     });
 }
 

@@ -20,23 +20,23 @@ KERNEL(256)
 side_chains(const unsigned* header, const Backbone* backbone, const SideChain* sides,
             float* angles, int* counts)
 {
-    each_thread(header, RESIDUES, [&](unsigned own) {
-        const Backbone here = backbone[own];
-        const SideChain& side = sides[own];
+    each_thread(header, RESIDUES, [&](unsigned residue) {
+        const Backbone here = backbone[residue];
+        const SideChain& side = sides[residue];
         Position a = here.n, b = here.ca, c = side.beta;
         for (unsigned chi = 0; chi < 5; ++chi) {
             const Position d = side.chain[chi];
             float angle = null_real();
             if (present(a) && present(b) && present(c) && present(d))
                 angle = Angle::dihedral(a, b, c, d).degrees();
-            angles[5 * own + chi] = angle;
+            angles[5 * residue + chi] = angle;
             if (chi < 4)
-                counts[6 * own + chi] = side.bins >> chi & 1 ? rotamer_bin(angle) : NULL_COUNT;
+                counts[6 * residue + chi] = side.bins >> chi & 1 ? rotamer_bin(angle) : NULL_COUNT;
             a = b;
             b = c;
             c = d;
         }
-        counts[6 * own + 4] = side.symmetric;
-        counts[6 * own + 5] = side.missing;
+        counts[6 * residue + 4] = side.symmetric;
+        counts[6 * residue + 5] = side.missing;
     });
 }

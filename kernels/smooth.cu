@@ -14,33 +14,32 @@ __device__ inline double scale_of(float value)
 }
 
 // Computes for each residue the mean of a channel over the other residues whose C-alphas are within
-// the radius, those of all chains or of the residue's chain, weighted by 1/d on request; one warp per
-// residue. Sums are in fixed point, so that
-// they do not depend on the order. The scale follows from the largest value of these residues
-// alone.
+// the radius, of all chains or of the residue's chain, weighted by 1/d on request; one warp per
+// residue. Sums are in fixed point, so that they do not depend on the order. Their scale depends
+// only on the largest of the summed values.
 KERNEL(32 * WARPS)
 smooth(const unsigned* header, const StructureSpan* structures, const ResidueSpan* residues,
        const Atom* atoms, CELL_PARAMS, const float* values, float* means, unsigned radius,
        unsigned weighted, unsigned own_chain)
 {
-    each_warp(header, RESIDUES, [&](unsigned own) {
-        const Atom atom = atoms[own];
+    each_warp(header, RESIDUES, [&](unsigned residue) {
+        const Atom atom = atoms[residue];
         if (!present(atom)) {
             if (threadIdx.x % 32 == 0)
-                means[own] = null_real();
+                means[residue] = null_real();
             return;
         }
-        const Grid& grid = structures[residues[own].structure].residue_grid;
+        const Grid& grid = structures[residues[residue].structure].residue_grid;
         const Cells cells = CELLS_OF_PARAMS;
-        uint2* places = warp_memory<Places, WARPS>().of;
+        uint2* places = warp_memory<Places, WARPS>().scratch;
         const auto for_each_near = [&](auto visit) {
-            each_candidate(cells, grid, atom, radius, places, [&](bool is_one, unsigned other) {
-                if (!is_one || (own_chain && !same_chain(cells.tag[other], atom.tag)))
+            each_candidate(cells, grid, atom, radius, places, [&](bool has_atom, unsigned other) {
+                if (!has_atom || (own_chain && !same_chain(cells.tag[other], atom.tag)))
                     return;
                 const unsigned d2 = squared(cells.x[other] - atom.x, cells.y[other] - atom.y,
                                             cells.z[other] - atom.z);
                 const unsigned source = cells.source[other];
-                if (d2 < radius * radius && source != own && !isnan(values[source]))
+                if (d2 < radius * radius && source != residue && !isnan(values[source]))
                     visit(values[source], d2);
             });
         };
@@ -65,7 +64,7 @@ smooth(const unsigned* header, const StructureSpan* structures, const ResidueSpa
         weights = warp_sum(weights);
         if (threadIdx.x % 32 == 0) {
             const double divisor = weighted ? double(weights) / weight_scale : double(weights);
-            means[own] = weights > 0 ? float(double(sum) / scale / divisor) : null_real();
+            means[residue] = weights > 0 ? float(double(sum) / scale / divisor) : null_real();
         }
     });
 }

@@ -9,8 +9,8 @@ sum_of_rows(const unsigned* header, const StructureSpan* structures, const Chain
             unsigned stride, unsigned mean)
 {
     __shared__ double shared[BLOCK];
-    each_block(header, axis, [&](unsigned own) {
-        const Rows rows(structures, chains, members, axis, own);
+    each_block(header, axis, [&](unsigned unit) {
+        const Rows rows(structures, chains, members, axis, unit);
         double sum = 0.0, count = 0.0;
         for (unsigned k = threadIdx.x; k < rows.count; k += BLOCK) {
             const float value = values[size_t(stride) * rows[k]];
@@ -22,6 +22,6 @@ sum_of_rows(const unsigned* header, const StructureSpan* structures, const Chain
         sum = block_sum(shared, sum);
         count = block_sum(shared, count);
         if (threadIdx.x == 0)
-            sums[own] = count > 0.0 ? float(mean ? sum / count : sum) : null_real();
+            sums[unit] = count > 0.0 ? float(mean ? sum / count : sum) : null_real();
     });
 }

@@ -9,24 +9,24 @@ torsions(const unsigned* header, const ResidueSpan* residues, const Backbone* ba
          float* angles)
 {
     const unsigned count = header[RESIDUES];
-    each_thread(header, RESIDUES, [&](unsigned own) {
-        const Backbone here = backbone[own];
+    each_thread(header, RESIDUES, [&](unsigned residue) {
+        const Backbone here = backbone[residue];
         float phi = null_real(), psi = null_real(), omega = null_real();
         const bool has_axes = present(here.ca) && present(here.c);
-        if (has_axes && present(here.n) && linked(residues, count, own)) {
-            const Position c = backbone[own - 1].c;
+        if (has_axes && present(here.n) && linked(residues, count, residue)) {
+            const Position c = backbone[residue - 1].c;
             if (present(c))
                 phi = Angle::dihedral(c, here.n, here.ca, here.c).degrees();
         }
-        if (has_axes && linked(residues, count, own + 1)) {
-            const Position n = backbone[own + 1].n, ca = backbone[own + 1].ca;
+        if (has_axes && linked(residues, count, residue + 1)) {
+            const Position n = backbone[residue + 1].n, ca = backbone[residue + 1].ca;
             if (present(here.n) && present(n))
                 psi = Angle::dihedral(here.n, here.ca, here.c, n).degrees();
             if (present(n) && present(ca))
                 omega = Angle::dihedral(here.ca, here.c, n, ca).degrees();
         }
-        angles[3 * own] = phi;
-        angles[3 * own + 1] = psi;
-        angles[3 * own + 2] = omega;
+        angles[3 * residue] = phi;
+        angles[3 * residue + 1] = psi;
+        angles[3 * residue + 2] = omega;
     });
 }

@@ -49,19 +49,19 @@ template <bool COMPACT> __device__ inline float squared_distance(int4 a, int4 b)
 }
 
 // 1 for a residue that counts, else 0: one that is present, and of the own chain if OWN_CHAIN.
-template <bool OWN_CHAIN> __device__ inline float weight(int4 own, int4 other)
+template <bool OWN_CHAIN> __device__ inline float weight(int4 centre, int4 other)
 {
-    return OWN_CHAIN ? (other.w == own.w ? 1.0f : 0.0f) : __int_as_float(other.w);
+    return OWN_CHAIN ? (other.w == centre.w ? 1.0f : 0.0f) : __int_as_float(other.w);
 }
 
 // A group's sum if a distance is 0: such pairs are counted instead of added.
 template <bool COMPACT, bool OWN_CHAIN>
-__device__ inline float careful_sum(int4 own, const int4* group, unsigned& coincident)
+__device__ inline float careful_sum(int4 centre, const int4* group, unsigned& coincident)
 {
     float sum = 0.0f;
     for (unsigned k = 0; k < GROUP; ++k) {
-        const float d2 = squared_distance<COMPACT>(own, group[k]);
-        if (weight<OWN_CHAIN>(own, group[k]) == 0.0f)
+        const float d2 = squared_distance<COMPACT>(centre, group[k]);
+        if (weight<OWN_CHAIN>(centre, group[k]) == 0.0f)
             continue;
         if (d2 > 0.0f)
             sum += reciprocal(d2);
@@ -76,7 +76,7 @@ template <bool COMPACT, bool OWN_CHAIN>
 __device__ inline double weighted_sum(int4* others, const Tile& tile, const Atom* atoms,
                                       const Grid& grid, Atom atom, unsigned& coincident)
 {
-    const int4 own = place<COMPACT, OWN_CHAIN>(atom, grid);
+    const int4 centre = place<COMPACT, OWN_CHAIN>(atom, grid);
     double total = 0.0;
     for (unsigned base = 0; base < tile.residue_count; base += TILE) {
         const unsigned length = min(TILE, tile.residue_count - base);
@@ -90,11 +90,11 @@ __device__ inline double weighted_sum(int4* others, const Tile& tile, const Atom
             float sum = 0.0f;
 #pragma unroll 8
             for (unsigned k = group; k < group + GROUP; ++k) {
-                const float term = reciprocal(squared_distance<COMPACT>(own, others[k]));
-                sum = __fmaf_rn(weight<OWN_CHAIN>(own, others[k]), term, sum);
+                const float term = reciprocal(squared_distance<COMPACT>(centre, others[k]));
+                sum = __fmaf_rn(weight<OWN_CHAIN>(centre, others[k]), term, sum);
             }
             if (!(sum < SUM_MAX))
-                sum = careful_sum<COMPACT, OWN_CHAIN>(own, others + group, coincident);
+                sum = careful_sum<COMPACT, OWN_CHAIN>(centre, others + group, coincident);
             total += double(sum);
         }
     }
@@ -109,8 +109,8 @@ weighted_contact_number(const unsigned* header, const StructureSpan* structures,
                         float* sums, unsigned* coincident, unsigned own_chain)
 {
     __shared__ int4 others[TILE];
-    each_block(header, TILES, [&](unsigned of_tile) {
-        const Tile tile = tiles[of_tile];
+    each_block(header, TILES, [&](unsigned tile_index) {
+        const Tile tile = tiles[tile_index];
         if (tile.count == 0)
             return;
         const unsigned first = tile.residue_start + tile.first;
@@ -118,8 +118,8 @@ weighted_contact_number(const unsigned* header, const StructureSpan* structures,
         const bool compact = max(max(grid.extent[0], grid.extent[1]), grid.extent[2])
             <= 1u << (24 - grid.shift);
         const bool active = threadIdx.x < tile.count;
-        const unsigned own = first + threadIdx.x;
-        const Atom atom = active ? atoms[own] : Atom{};
+        const unsigned residue = first + threadIdx.x;
+        const Atom atom = active ? atoms[residue] : Atom{};
 
         unsigned at_zero = 0;
         const double total = own_chain
@@ -128,9 +128,9 @@ weighted_contact_number(const unsigned* header, const StructureSpan* structures,
             : compact ? weighted_sum<true, false>(others, tile, atoms, grid, atom, at_zero)
                       : weighted_sum<false, false>(others, tile, atoms, grid, atom, at_zero);
         if (active) {
-            sums[own] = present(atom) ? float(total * 1e6) : null_real();
+            sums[residue] = present(atom) ? float(total * 1e6) : null_real();
             // Leaves out the residue itself, which is at distance 0.
-            coincident[own] = present(atom) ? at_zero - 1 : 0;
+            coincident[residue] = present(atom) ? at_zero - 1 : 0;
         }
     });
 }

@@ -13,6 +13,8 @@ constexpr unsigned BLOCK = 256;
 #define KERNEL(...) __device__ __noinline__ void
 // Warps of a block in kernels with a warp per unit.
 constexpr unsigned WARPS = BLOCK / 32;
+// Bytes of shared memory of a warp: the kernels of solvent-accessible areas need the most.
+constexpr unsigned WARP_BYTES = 6656;
 // Units of the block's structure: begin ... < end of each axis.
 __shared__ unsigned begins[AXES], ends[AXES];
 #else
@@ -22,18 +24,17 @@ constexpr unsigned WARPS = 4;
 
 __device__ inline unsigned lane() { return threadIdx.x % 32; }
 
-// The number of these lanes before this one.
+// The number of the bits in `lanes` that stand for lanes before this one.
 __device__ inline unsigned before(unsigned lanes)
 {
     return __popc(lanes & ((1u << lane()) - 1));
 }
 
-// Shared memory for one T per warp, in a block of so many warps. In the fused kernel all functions
-// share the WARP_BYTES of each warp.
+// Shared memory for one T per warp, in a block of WARPS_OF_BLOCK warps. In the fused kernel all
+// functions share the WARP_BYTES of each warp.
 template <typename T, unsigned WARPS_OF_BLOCK> __device__ inline T& warp_memory()
 {
 #ifdef FUSED
-    constexpr unsigned WARP_BYTES = 6656;
     static_assert(sizeof(T) <= WARP_BYTES, "src/features/fused.rs asks for so much");
     extern __shared__ float4 warp_bytes[];
     return *(T*)((char*)warp_bytes + threadIdx.x / 32 * WARP_BYTES);
@@ -43,8 +44,8 @@ template <typename T, unsigned WARPS_OF_BLOCK> __device__ inline T& warp_memory(
 #endif
 }
 
-// The units of an axis from begin to end. A kernel may read results of other kernels only for
-// these.
+// The units of an axis from begin to end that the kernel processes. Of other units it must not read
+// results of other kernels.
 struct Units { unsigned begin, end; };
 
 __device__ inline Units units(const unsigned* header, unsigned axis)
@@ -56,43 +57,43 @@ __device__ inline Units units(const unsigned* header, unsigned axis)
 #endif
 }
 
-// Calls take(own) for each unit of an axis, with a thread per unit.
+// Calls take(unit) for each unit of an axis, with a thread per unit.
 template <typename Take>
 __device__ inline void each_thread(const unsigned* header, unsigned axis, Take take)
 {
 #ifdef FUSED
-    for (unsigned own = begins[axis] + threadIdx.x; own < ends[axis]; own += BLOCK)
-        take(own);
+    for (unsigned unit = begins[axis] + threadIdx.x; unit < ends[axis]; unit += BLOCK)
+        take(unit);
 #else
-    const unsigned own = blockIdx.x * blockDim.x + threadIdx.x;
-    if (own < header[axis])
-        take(own);
+    const unsigned unit = blockIdx.x * blockDim.x + threadIdx.x;
+    if (unit < header[axis])
+        take(unit);
 #endif
 }
 
-// Calls take(own) for each unit of an axis, with a warp per unit. All threads of the warp call.
+// Calls take(unit) for each unit of an axis, with a warp per unit. All threads of the warp call.
 template <typename Take>
 __device__ inline void each_warp(const unsigned* header, unsigned axis, Take take)
 {
 #ifdef FUSED
-    for (unsigned own = begins[axis] + threadIdx.x / 32; own < ends[axis]; own += WARPS) {
-        take(own);
+    for (unsigned unit = begins[axis] + threadIdx.x / 32; unit < ends[axis]; unit += WARPS) {
+        take(unit);
         __syncwarp();
     }
 #else
-    const unsigned own = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
-    if (own < header[axis])
-        take(own);
+    const unsigned unit = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
+    if (unit < header[axis])
+        take(unit);
 #endif
 }
 
-// Calls take(own) for each unit of an axis, with a block per unit. All threads of the block call.
+// Calls take(unit) for each unit of an axis, with a block per unit. All threads of the block call.
 template <typename Take>
 __device__ inline void each_block(const unsigned* header, unsigned axis, Take take)
 {
 #ifdef FUSED
-    for (unsigned own = begins[axis]; own < ends[axis]; ++own) {
-        take(own);
+    for (unsigned unit = begins[axis]; unit < ends[axis]; ++unit) {
+        take(unit);
         __syncthreads();
     }
 #else
@@ -117,8 +118,8 @@ __device__ inline void each_tile(const unsigned* header, unsigned axis, Take tak
 #endif
 }
 
-// The sum over the threads of a block of BLOCK up to and with this one, plus `base`, which becomes
-// that of all threads. `warp_sums` is [BLOCK / 32]; synchronize before it is used again.
+// The sum over the threads of a block of BLOCK up to and including this one, plus `base`. Adds the
+// sum over all threads to `base`. `warp_sums` is [BLOCK / 32]; synchronize before it is used again.
 __device__ inline unsigned block_scan(unsigned* warp_sums, unsigned value, unsigned& base)
 {
     const unsigned warp = threadIdx.x / 32;

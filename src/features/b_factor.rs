@@ -78,7 +78,7 @@ impl Feature for BFactor {
             factors: factors.buffer,
         };
         r.launch_blocks(CHAINS, args);
-        (0..3).for_each(|at| r.column(factors, at));
+        (0..3).for_each(|i| r.column(factors, i));
     }
 }
 
@@ -94,11 +94,11 @@ impl Feature for Plddt {
     }
 
     fn columns(&self) -> Vec<ColumnDecl> {
-        let mean = |table, of: &str| {
-            let about = format!("Mean plddt of the {of}'s residues.");
+        let mean = |table, part: &str| {
+            let about = format!("Mean plddt of the {part}'s residues.");
             ColumnDecl::residue("plddt_mean", ColumnKind::Real, "", about)
                 .idle_when(NO_MODEL)
-                .of(table)
+                .in_table(table)
         };
         vec![
             ColumnDecl::residue(
@@ -151,22 +151,22 @@ impl Twin for b_factors::Views<'_> {
         let factors: &mut [[f32; 3]] = cast_slice_mut(factors);
 
         for_each_row(&mut factors[..header[RESIDUES] as usize], 1, |rows, out| {
-            for (own, factors) in rows.zip(out) {
-                let residue = &residues[own];
+            for (row, factors) in rows.zip(out) {
+                let residue = &residues[row];
                 let is_measured = structures[residue.structure as usize].predicted == 0;
                 *factors = [f32::NAN; 3];
                 if is_measured {
-                    factors[0] = b[own];
+                    factors[0] = b[row];
                     factors[1] = mean(&atom_b[residue.atoms()]);
                 }
             }
         });
-        let own = |chain: &ChainSpan| chain.members(members).iter().map(|&r| r as usize);
-        let moments = |chain: &ChainSpan| moments(own(chain).map(|residue| b[residue]));
+        let rows_of = |chain: &ChainSpan| chain.members(members).iter().map(|&r| r as usize);
+        let moments = |chain: &ChainSpan| moments(rows_of(chain).map(|residue| b[residue]));
         let moments: Vec<(f64, f64)> = chains.par_iter().map(moments).collect();
         // The residues of chains may interleave, so one thread stores the results of all chains.
         for (chain, (mean, sd)) in chains.iter().zip(moments) {
-            for residue in own(chain) {
+            for residue in rows_of(chain) {
                 let value = factors[residue][0];
                 if sd > 0.0 && !value.is_nan() {
                     factors[residue][2] = ((f64::from(value) - mean) / sd) as f32;
@@ -228,10 +228,10 @@ impl Twin for plddt::Views<'_> {
 
         let values = &mut values[..header[RESIDUES] as usize];
         for_each_row(values, 1, |rows, values| {
-            for (own, value) in rows.zip(values) {
-                let structure = &structures[residues[own].structure as usize];
+            for (residue, value) in rows.zip(values) {
+                let structure = &structures[residues[residue].structure as usize];
                 *value = if structure.predicted != 0 {
-                    b[own]
+                    b[residue]
                 } else {
                     f32::NAN
                 };

@@ -49,7 +49,7 @@ impl Feature for CaGeometry {
             angles: angles.buffer,
         };
         r.launch_threads(RESIDUES, args);
-        (0..2).for_each(|at| r.column(angles, at));
+        (0..2).for_each(|i| r.column(angles, i));
     }
 }
 
@@ -66,21 +66,25 @@ impl Twin for ca_geometry::Views<'_> {
         let residues: &[ResidueSpan] = &residues[..count];
         let ca: &[Atom] = &ca[..count];
 
-        let linked = |at: usize| ResidueSpan::is_linked(residues, at);
-        let position = |at: usize| ca[at].is_present().then_some(ca[at].position);
-        let of = |own: usize| -> Option<(Option<f32>, f32)> {
-            if !linked(own) || !linked(own + 1) {
+        let linked = |residue: usize| ResidueSpan::is_linked(residues, residue);
+        let position = |residue: usize| ca[residue].is_present().then_some(ca[residue].position);
+        let geometry_of = |residue: usize| -> Option<(Option<f32>, f32)> {
+            if !linked(residue) || !linked(residue + 1) {
                 return None;
             }
-            let (before, here, after) = (position(own - 1)?, position(own)?, position(own + 1)?);
+            let (before, here, after) = (
+                position(residue - 1)?,
+                position(residue)?,
+                position(residue + 1)?,
+            );
             let angle = Angle::between(difference(before, here), difference(after, here));
-            let last = linked(own + 2).then(|| position(own + 2)).flatten();
+            let last = linked(residue + 2).then(|| position(residue + 2)).flatten();
             let dihedral = last.map(|last| Angle::dihedral([before, here, after, last]).degrees());
             Some((dihedral, angle.degrees()))
         };
         for_each_row(&mut angles[..count * 2], 2, |rows, angles| {
-            for (own, angles) in rows.zip(angles.chunks_exact_mut(2)) {
-                let (dihedral, angle) = of(own).unwrap_or((None, f32::NAN));
+            for (residue, angles) in rows.zip(angles.chunks_exact_mut(2)) {
+                let (dihedral, angle) = geometry_of(residue).unwrap_or((None, f32::NAN));
                 angles.copy_from_slice(&[dihedral.unwrap_or(f32::NAN), angle]);
             }
         });

@@ -1,11 +1,12 @@
 //! The kinds of points that are sorted by cell.
 
+use super::constants::FLAG_MASK;
 use super::layout::{ATOMS, RESIDUES};
 
 /// Bits of the flags of a kind of points; see `density.rs`.
-pub(super) const FLAG_BITS: u32 = 2;
+pub(super) const FLAG_BITS: u32 = FLAG_MASK.count_ones();
 
-/// What is sorted by cell.
+/// A kind of points that are sorted by cell.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum CellKind {
     /// All atoms but those of ligands, by cell of their structure's `atom_grid`.
@@ -50,7 +51,7 @@ impl CellKind {
         }
     }
 
-    /// The place of its bits in a structure's flags of density.
+    /// The position of the kind's bits in a structure's density flags.
     pub(super) fn flag_shift(self) -> u32 {
         FLAG_BITS * self as u32
     }

@@ -2,7 +2,7 @@
 //! it.
 
 use super::cell_kind::{CELL_KINDS, CellKind, FLAG_BITS};
-use super::cpu::simd::{first_lanes, lanes_of, load, of_chain, squared, vectors_of};
+use super::cpu::simd::{first_lanes, in_same_chain, lanes_of, load, squared, vectors_of};
 use super::cpu::split::parts;
 use super::density;
 use super::grid::Grid;
@@ -14,32 +14,32 @@ use fearless_simd::prelude::*;
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Points that are counted by cell.
+/// The points of a kind, their number in each cell, and the first sorted point of each cell.
 #[derive(Clone, Copy)]
-struct Counted {
+struct CellCounts {
     points: Buffer<Atom>,
     counts: Buffer<u32>,
     start: Buffer<u32>,
 }
 
-/// What was counted and sorted of each kind, which features share.
+/// The buffers of each kind of points that were recorded so far, which features share.
 #[derive(Clone, Copy, Default)]
-struct AllCells {
-    counted: [Option<Counted>; 4],
+struct SharedCells {
+    cell_counts: [Option<CellCounts>; 4],
     sorted: [Option<CellBuffers>; 4],
 }
 
 impl FeatureRecorder<'_> {
     /// Atoms sorted by cell.
     pub(super) fn cells(&mut self, kind: CellKind) -> CellBuffers {
-        if let Some(sorted) = self.all_cells().sorted[kind as usize] {
+        if let Some(sorted) = self.shared_cells().sorted[kind as usize] {
             return sorted;
         }
-        let Counted {
+        let CellCounts {
             points,
             counts,
             start,
-        } = self.counted(kind);
+        } = self.cell_counts(kind);
         let (header, structures, chains) = (self.header(), self.structures(), self.chains());
         let (flags, axis) = (self.density(), kind.axis());
         let cells = CellBuffers {
@@ -67,21 +67,20 @@ impl FeatureRecorder<'_> {
             flag_shift: kind.flag_shift(),
         };
         self.launch_threads(axis, args);
-        let mut all = self.all_cells();
+        let mut all = self.shared_cells();
         all.sorted[kind as usize] = Some(cells);
         self.share(all);
         cells
     }
 
-    /// What was counted and sorted so far.
-    fn all_cells(&self) -> AllCells {
+    fn shared_cells(&self) -> SharedCells {
         self.shared().unwrap_or_default()
     }
 
     /// Counts the points of a kind in each cell, and flags structures whose points are too dense.
-    fn counted(&mut self, kind: CellKind) -> Counted {
-        if let Some(counted) = self.all_cells().counted[kind as usize] {
-            return counted;
+    fn cell_counts(&mut self, kind: CellKind) -> CellCounts {
+        if let Some(cell_counts) = self.shared_cells().cell_counts[kind as usize] {
+            return cell_counts;
         }
         let points = match kind {
             CellKind::Atoms => self.atoms(),
@@ -94,7 +93,7 @@ impl FeatureRecorder<'_> {
         }
         let (header, structures, chains) = (self.header(), self.structures(), self.chains());
         let (flags, axis) = (self.density(), kind.axis());
-        let counted = Counted {
+        let cell_counts = CellCounts {
             points,
             counts: self.zeros(&kind.buffer("counts"), CELLS, 1),
             start: self.device(&kind.buffer("start"), CELLS, 1),
@@ -104,28 +103,28 @@ impl FeatureRecorder<'_> {
             structures,
             chains,
             atoms: points,
-            counts: counted.counts,
+            counts: cell_counts.counts,
             axis: axis as u32,
         };
         self.launch_threads(axis, args);
         let args = cell_scan::Args {
             header,
             structures,
-            counts: counted.counts,
-            start: counted.start,
+            counts: cell_counts.counts,
+            start: cell_counts.start,
             flags,
             axis: axis as u32,
             flag_shift: kind.flag_shift(),
         };
         self.launch_blocks(STRUCTURES, args);
-        let mut all = self.all_cells();
-        all.counted[kind as usize] = Some(counted);
+        let mut all = self.shared_cells();
+        all.cell_counts[kind as usize] = Some(cell_counts);
         self.share(all);
-        counted
+        cell_counts
     }
 
-    /// Counts all points that features asked for, so that their density is checked. A feature may use
-    /// points without their cells.
+    /// Counts all points that features asked for, so that their density is checked even if no
+    /// feature asked for their cells.
     pub(super) fn check_density(&mut self) {
         let inputs = &self.buffers.inputs;
         let asked = [
@@ -136,7 +135,7 @@ impl FeatureRecorder<'_> {
         ];
         for (kind, is_asked) in CELL_KINDS.into_iter().zip(asked) {
             if is_asked {
-                self.counted(kind);
+                self.cell_counts(kind);
             }
         }
     }
@@ -156,8 +155,8 @@ impl Twin for cell_count::Views<'_> {
             .zip(counts)
             .for_each(|(structure, counts)| {
                 let grid = structure.grid(axis);
-                let own = &self.atoms[structure.along(axis)];
-                for atom in own.iter().filter(|atom| atom.is_present()) {
+                let atoms = &self.atoms[structure.along(axis)];
+                for atom in atoms.iter().filter(|atom| atom.is_present()) {
                     counts[grid.cell_of(atom.position.into()) - grid.first as usize] += 1;
                 }
             });
@@ -180,8 +179,8 @@ impl Twin for cell_scan::Views<'_> {
                 let Some((end, starts)) = starts.split_last_mut() else {
                     return;
                 };
-                let own = structure.grid(axis).cells();
-                let counts = &self.counts[own][..starts.len()];
+                let range = structure.grid(axis).cells();
+                let counts = &self.counts[range][..starts.len()];
                 let first = structure.along(axis).start as u32;
                 let found = density::flags_of(counts);
                 *flags |= found << flag_shift;
@@ -195,8 +194,8 @@ impl Twin for cell_scan::Views<'_> {
     }
 }
 
-/// Sorts the atoms by cell, and by index within a cell. Those of a structure that is flagged keep their
-/// order, and none is in a cell.
+/// Sorts the atoms by cell, and by index within a cell. The atoms of a structure that is flagged
+/// keep their order, and its cells are empty.
 impl Twin for cell_fill::Views<'_> {
     fn run(self) {
         let (axis, atoms, start) = (self.axis, self.atoms, self.start);
@@ -206,11 +205,11 @@ impl Twin for cell_fill::Views<'_> {
             .iter()
             .map(|structure| structure.grid(axis).cells());
         let counts = parts(self.counts, cells);
-        let own = || structures.iter().map(|structure| structure.along(axis));
-        let xyz = parts(self.x, own())
-            .zip(parts(self.y, own()))
-            .zip(parts(self.z, own()));
-        let tags = parts(self.tag, own()).zip(parts(self.source, own()));
+        let ranges = || structures.iter().map(|structure| structure.along(axis));
+        let xyz = parts(self.x, ranges())
+            .zip(parts(self.y, ranges()))
+            .zip(parts(self.z, ranges()));
+        let tags = parts(self.tag, ranges()).zip(parts(self.source, ranges()));
         let outputs = xyz.zip(tags);
         let flags = &self.flags[..structures.len()];
         let inputs = structures.par_iter().zip(flags).zip(counts);
@@ -224,7 +223,7 @@ impl Twin for cell_fill::Views<'_> {
                     if !atom.is_present() {
                         continue;
                     }
-                    let at = if is_flagged {
+                    let place = if is_flagged {
                         index - range.start
                     } else {
                         let cell = grid.cell_of(atom.position.into());
@@ -232,8 +231,9 @@ impl Twin for cell_fill::Views<'_> {
                         *count -= 1;
                         (start[cell] + *count) as usize - range.start
                     };
-                    (x[at], y[at], z[at]) = (atom.position.x, atom.position.y, atom.position.z);
-                    (tag[at], source[at]) = (atom.tag, index as u32);
+                    (x[place], y[place], z[place]) =
+                        (atom.position.x, atom.position.y, atom.position.z);
+                    (tag[place], source[place]) = (atom.tag, index as u32);
                 }
             },
         );
@@ -260,9 +260,9 @@ impl Cells<'_> {
         grid.runs(point, reach).map(run)
     }
 
-    /// Calls `take` with the original index of each sorted atom that is closer to an atom than
-    /// `radius`, itself included; only of those of its chain if `own_chain`. `runs` are those of
-    /// [`Cells::runs`].
+    /// Calls `visit` with the original index of each sorted atom that is closer to `atom` than
+    /// `radius`, and of `atom` itself; with `own_chain` only for atoms of its chain. `runs` are
+    /// those of [`Cells::runs`].
     #[inline(always)]
     pub(super) fn each_within<S: Simd>(
         &self,
@@ -271,19 +271,19 @@ impl Cells<'_> {
         atom: &Atom,
         radius: u32,
         own_chain: bool,
-        mut take: impl FnMut(u32),
+        mut visit: impl FnMut(u32),
     ) {
         let point = atom.position;
-        for (at, lanes) in vectors_of(simd, runs) {
-            let dx = load(simd, self.x, at, lanes) - point.x;
-            let dy = load(simd, self.y, at, lanes) - point.y;
-            let dz = load(simd, self.z, at, lanes) - point.z;
+        for (first, lanes) in vectors_of(simd, runs) {
+            let dx = load(simd, self.x, first, lanes) - point.x;
+            let dy = load(simd, self.y, first, lanes) - point.y;
+            let dz = load(simd, self.z, first, lanes) - point.z;
             let d2 = squared::<S>(dx, dy, dz, radius as i32);
             let mut within = d2.simd_lt(radius * radius) & first_lanes(simd, lanes);
             if own_chain {
-                within &= of_chain(simd, self.tag, at, lanes, atom.tag);
+                within &= in_same_chain(simd, self.tag, first, lanes, atom.tag);
             }
-            lanes_of(within.to_bitmask()).for_each(|lane| take(self.source[at + lane]));
+            lanes_of(within.to_bitmask()).for_each(|lane| visit(self.source[first + lane]));
         }
     }
 

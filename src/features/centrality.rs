@@ -2,9 +2,10 @@
 
 mod eigenvector;
 
-use self::eigenvector::{Found, Graph};
+use self::eigenvector::{ChainVector, ContactGraph};
 use super::cell_kind::CellKind;
 use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
+use super::constants;
 use super::cpu::simd;
 use super::cpu::split::for_each_row_of_two;
 use super::cutoff::Cutoff;
@@ -20,10 +21,11 @@ use std::borrow::Cow;
 const CONTACT: Cutoff = Cutoff::of_angstrom(8);
 
 /// The largest number of contacts in a residue's list.
-const CONTACTS_MAX: usize = 32;
+const CONTACTS_MAX: usize = constants::CONTACTS_MAX as usize;
 
-/// Words of a residue's contacts in the kernel, and of its vectors there.
+/// Words of the kernel's scratch memory for a residue's contacts.
 const CONTACT_WORDS: usize = CONTACTS_MAX + 4;
+/// Doubles of the kernel's scratch memory for a residue's elements of the vectors.
 const SCRATCH: usize = 8;
 
 /// Settings of eigenvector centrality.
@@ -82,7 +84,7 @@ impl Feature for Centrality {
                 .reference(Tolerance::absolute(1e-4))
                 .rotation(Tolerance::absolute(0.01).but_for(5)),
             residual
-                .of(TableName::Chains)
+                .in_table(TableName::Chains)
                 .reference(Tolerance::absolute(2e-5))
                 .rotation(Tolerance::absolute(1e-5)),
         ]
@@ -155,14 +157,14 @@ impl Twin for contact_list::Views<'_> {
             dispatch!(simd::level(), simd => {
                 let mut found = Vec::with_capacity(CONTACTS_MAX);
                 let lists = lists.chunks_exact_mut(CONTACTS_MAX);
-                for ((own, list), degree) in rows.zip(lists).zip(degrees) {
+                for ((residue, list), degree) in rows.zip(lists).zip(degrees) {
                     found.clear();
-                    let atom = &atoms[own];
+                    let atom = &atoms[residue];
                     if atom.is_present() {
-                        let grid = &structures[residues[own].structure as usize].residue_grid;
+                        let grid = &structures[residues[residue].structure as usize].residue_grid;
                         let runs = cells.runs(grid, atom.position.into(), radius as i32);
                         let other = |other: u32| {
-                            if other as usize != own {
+                            if other as usize != residue {
                                 found.push(other);
                             }
                         };
@@ -207,12 +209,12 @@ impl Twin for kernels::eigenvector::Views<'_> {
         }
         // A residue's contacts: from its list or, if they exceed it, from the cells in any order.
         let contacts = |residue: u32| -> (Cow<'_, [u32]>, bool) {
-            let (own, degree) = (residue as usize, degrees[residue as usize] as usize);
+            let (row, degree) = (residue as usize, degrees[residue as usize] as usize);
             if degree <= CONTACTS_MAX {
-                let list = &lists[own * CONTACTS_MAX..][..degree];
+                let list = &lists[row * CONTACTS_MAX..][..degree];
                 return (Cow::Borrowed(list), true);
             }
-            let atom = &atoms[own];
+            let atom = &atoms[row];
             let chain = &chains[atom.tag.chain() as usize];
             let grid = &structures[chain.structure as usize].residue_grid;
             let runs = cells.runs(grid, atom.position.into(), radius as i32);
@@ -230,7 +232,7 @@ impl Twin for kernels::eigenvector::Views<'_> {
             (near.map(|other| cells.source[other]).collect(), false)
         };
         let compute = |chain: &ChainSpan| {
-            let mut graph = Graph::default();
+            let mut graph = ContactGraph::default();
             for &residue in chain.members(members) {
                 let (near, is_listed) = contacts(residue);
                 let near = near.iter().map(|&other| places[other as usize]);
@@ -238,7 +240,7 @@ impl Twin for kernels::eigenvector::Views<'_> {
             }
             graph.eigenvector(steps)
         };
-        let results: Vec<Found> = chains.par_iter().map(compute).collect();
+        let results: Vec<ChainVector> = chains.par_iter().map(compute).collect();
         // The residues of chains may interleave, so one thread stores the results of all chains.
         for ((chain, residual), found) in chains.iter().zip(residuals).zip(results) {
             *residual = found.residual as f32;

@@ -52,14 +52,14 @@ impl Feature for Cluster {
             return Vec::new();
         }
         let selected = self.select.join(", ");
-        let of = if self.own_chain { " of its chain" } else { "" };
+        let scope = if self.own_chain { " of its chain" } else { "" };
         let about = format!(
-            "Cluster of the residue among {selected}{of}: C-alphas within {} A, one from another.",
+            "Cluster of the residue among {selected}{scope}: C-alphas within {} A, one from another.",
             CONTACT.angstrom()
         );
-        let count = |table, of: &str| {
-            let about = format!("Clusters among {selected} that have a residue of the {of}.");
-            ColumnDecl::residue("clusters", ColumnKind::Count, "", about).of(table)
+        let count = |table, part: &str| {
+            let about = format!("Clusters among {selected} that have a residue of the {part}.");
+            ColumnDecl::residue("clusters", ColumnKind::Count, "", about).in_table(table)
         };
         let columns = [
             ColumnDecl::residue("cluster", ColumnKind::Count, "", about),
@@ -120,8 +120,8 @@ impl Feature for Cluster {
 
     fn check(&self) -> Result<()> {
         let is_name = |name: &&String| {
-            let known = |c: u8| c.is_ascii_uppercase() || c.is_ascii_digit();
-            (1..=8).contains(&name.len()) && name.bytes().all(known)
+            let is_allowed = |c: u8| c.is_ascii_uppercase() || c.is_ascii_digit();
+            (1..=8).contains(&name.len()) && name.bytes().all(is_allowed)
         };
         match self.select.iter().find(|name| !is_name(name)) {
             Some(name) => Err(Error::config(format!(
@@ -146,9 +146,9 @@ impl Twin for cluster_start::Views<'_> {
             parents,
         } = self;
         let rows = (0..header[RESIDUES]).zip(selected).zip(atoms).zip(parents);
-        for (((own, selected), atom), parent) in rows {
+        for (((residue, selected), atom), parent) in rows {
             let is_node = *selected != 0 && atom.is_present();
-            *parent = if is_node { own } else { NO_TREE };
+            *parent = if is_node { residue } else { NO_TREE };
         }
     }
 }
@@ -169,10 +169,10 @@ impl Twin for cluster_join::Views<'_> {
         let within = (radius, own_chain != 0);
         let structures = StructureSpan::live(header, structures);
 
-        let own = parts(parents, structures.iter().map(StructureSpan::residues));
+        let parents = parts(parents, structures.iter().map(StructureSpan::residues));
         structures
             .par_iter()
-            .zip(own)
+            .zip(parents)
             .for_each(|(structure, parents)| {
                 dispatch!(simd::level(), simd => {
                     join_near(simd, structure, &cells, atoms, parents, within);
@@ -192,16 +192,16 @@ fn join_near<S: Simd>(
 ) {
     let start = structure.residues().start;
     let mut trees = Forest { parents, start };
-    for own in structure.residues() {
-        if trees.parents[own - start] == NO_TREE {
+    for residue in structure.residues() {
+        if trees.parents[residue - start] == NO_TREE {
             continue;
         }
-        let atom = &atoms[own];
+        let atom = &atoms[residue];
         let runs = cells.runs(&structure.residue_grid, atom.position.into(), radius as i32);
         cells.each_within(simd, runs, atom, radius, own_chain, |other| {
             let other = other as usize;
-            if other < own && trees.parents[other - start] != NO_TREE {
-                trees.join(own, other);
+            if other < residue && trees.parents[other - start] != NO_TREE {
+                trees.join(residue, other);
             }
         });
     }
@@ -237,13 +237,13 @@ impl Twin for cluster_number::Views<'_> {
 
         for (structure, in_structure) in structures.iter().zip(in_structures) {
             *in_structure = 0;
-            for own in structure.residues() {
-                clusters[own] = match parents[own] {
+            for residue in structure.residues() {
+                clusters[residue] = match parents[residue] {
                     NO_TREE => NULL_COUNT,
-                    parent if parent as usize == own => {
-                        numbers[own] = *in_structure as u32;
+                    parent if parent as usize == residue => {
+                        numbers[residue] = *in_structure as u32;
                         *in_structure += 1;
-                        numbers[own] as i32
+                        numbers[residue] as i32
                     }
                     // A root is the first residue of its tree.
                     parent => numbers[root_of(parents, parent as usize)] as i32,
@@ -251,8 +251,8 @@ impl Twin for cluster_number::Views<'_> {
             }
             let first = structure.chain_start;
             for chain in first..first + structure.chain_count {
-                let own = chains[chain as usize].members(members).iter();
-                let trees = own.filter(|&&residue| parents[residue as usize] != NO_TREE);
+                let members = chains[chain as usize].members(members).iter();
+                let trees = members.filter(|&&residue| parents[residue as usize] != NO_TREE);
                 let roots = trees.map(|&residue| root_of(parents, residue as usize));
                 // A chain counts a tree once, and stamps its root.
                 let is_new =

@@ -6,19 +6,19 @@ pub const NULL_COUNT: i32 = -1;
 /// A table of results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableName {
-    /// A row a residue.
+    /// One row per residue.
     Residues,
-    /// A row a chain that has residues.
+    /// One row per chain that has residues.
     Chains,
-    /// A row a structure.
+    /// One row per structure.
     Structures,
-    /// A row a pair of residues that are in contact.
+    /// One row per pair of residues in contact.
     Contacts,
-    /// A row a backbone hydrogen bond.
+    /// One row per backbone hydrogen bond.
     HydrogenBonds,
-    /// A row a residue that is no polymer.
+    /// One row per non-polymer residue.
     Ligands,
-    /// A row a pair of chains whose residues are in contact.
+    /// One row per pair of chains whose residues are in contact.
     Interfaces,
 }
 
@@ -101,7 +101,7 @@ pub struct ColumnDecl {
     pub table: TableName,
     /// Its name: `cn_ca_8`.
     pub name: String,
-    /// What it holds.
+    /// The meaning of its values.
     pub kind: ColumnKind,
     /// The unit: `A`, `1/A^2`; empty if it has none.
     pub unit: &'static str,
@@ -123,7 +123,7 @@ pub struct ColumnDecl {
 }
 
 impl ColumnDecl {
-    /// A column with one value a residue.
+    /// A column of the residues' table.
     pub(super) fn residue(
         name: impl Into<String>,
         kind: ColumnKind,
@@ -190,7 +190,7 @@ impl ColumnDecl {
     }
 
     /// The same column in another table.
-    pub(super) fn of(mut self, table: TableName) -> Self {
+    pub(super) fn in_table(mut self, table: TableName) -> Self {
         self.table = table;
         self
     }

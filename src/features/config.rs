@@ -15,7 +15,7 @@ use std::any::Any;
 use {crate::record::Image, std::sync::Arc};
 
 /// The table of features, in the order of their columns: for each its variant of [`FeatureName`],
-/// the name that a config gives it, and the module and type of its settings.
+/// its name in a config, and the module and type of its settings.
 macro_rules! features {
     ($($(#[$doc:meta])* $variant:ident, $field:ident: $module:ident::$settings:ident;)*) => {
         /// The settings of each feature.
@@ -23,14 +23,14 @@ macro_rules! features {
             $(pub use super::super::$module::$settings;)*
         }
 
-        /// A feature by the name that a config gives it.
+        /// A feature.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum FeatureName {
             $($(#[$doc])* $variant,)*
         }
 
         impl FeatureName {
-            /// All of them, in the order of their columns.
+            /// All features, in the order of their columns.
             pub const ALL: &'static [FeatureName] = &[$(FeatureName::$variant),*];
 
             /// The name in a config.
@@ -300,8 +300,8 @@ impl FeatureConfig {
     /// The columns of a table, in order.
     pub fn columns(&self, table: TableName) -> Vec<ColumnDecl> {
         let all = self.chosen().flat_map(|feature| self.declared(feature));
-        let own = self.own_kernels.iter().flat_map(OwnKernel::columns);
-        let all = all.chain(own.map(|column| self.reals.stored(column)));
+        let own_columns = self.own_kernels.iter().flat_map(OwnKernel::columns);
+        let all = all.chain(own_columns.map(|column| self.reals.stored(column)));
         all.filter(|column| column.table == table).collect()
     }
 
@@ -310,9 +310,9 @@ impl FeatureConfig {
     #[doc(hidden)]
     pub fn images(&self) -> Vec<Arc<Image>> {
         let fused = (self.fusion == Fusion::On).then(fused::image);
-        let own = self.own_kernels.iter().map(OwnKernel::image);
+        let own_images = self.own_kernels.iter().map(OwnKernel::image);
         let built_in = image::images().map(|(_, image)| image);
-        built_in.chain(fused).chain(own).collect()
+        built_in.chain(fused).chain(own_images).collect()
     }
 
     /// Records all features; `with_code` attaches the kernels' code.
@@ -325,9 +325,9 @@ impl FeatureConfig {
         let all = FeatureName::ALL
             .iter()
             .map(|name| self.feature(*name) as &dyn Any);
-        let asked = self.chosen().map(|feature| feature as &dyn Any);
+        let requested = self.chosen().map(|feature| feature as &dyn Any);
         let mut recorder =
-            FeatureRecorder::new(recorder, all.collect(), asked.collect(), self.reals);
+            FeatureRecorder::new(recorder, all.collect(), requested.collect(), self.reals);
         for feature in self.chosen() {
             let before = recorder.column_count();
             feature.record(&mut recorder);

@@ -2,8 +2,9 @@
 
 use super::cell_kind::CellKind;
 use super::columns::{ColumnDecl, ColumnKind, NULL_COUNT, TableName};
+use super::constants;
 use super::cpu::simd;
-use super::cpu::simd::{first_lanes, load, of_chain, squared, vectors_of};
+use super::cpu::simd::{first_lanes, in_same_chain, load, squared, vectors_of};
 use super::cpu::split::for_each_row;
 use super::cutoff::Cutoff;
 use super::feature::{About, Feature, SettingField, neighbours_of, own_chain};
@@ -17,7 +18,7 @@ use fearless_simd::prelude::*;
 use std::ops::Range;
 
 /// The largest number of cutoffs for one kind of atom: the kernel keeps a count for each.
-pub(super) const CUTOFFS_MAX: usize = 8;
+pub(super) const CUTOFFS_MAX: usize = constants::CUTOFFS_MAX as usize;
 
 /// Settings of contact numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,19 +80,20 @@ impl Feature for ContactNumber {
     fn columns(&self) -> Vec<ColumnDecl> {
         let column = |atom: &str, what: &str, cutoff: &Cutoff| {
             let angstrom = cutoff.angstrom();
-            let of = neighbours_of(self.own_chain);
+            let scope = neighbours_of(self.own_chain);
             let about =
-                format!("Other {what} of the {of} within {angstrom} A of the residue's own.");
+                format!("Other {what} of the {scope} within {angstrom} A of the residue's own.");
             let name = format!("cn_{atom}_{}", cutoff.label());
             ColumnDecl::residue(name, ColumnKind::Count, "", about)
         };
-        let of = |(atom, what, cutoffs): (&'static str, &'static str, &[Cutoff])| -> Vec<_> {
-            cutoffs
-                .iter()
-                .map(|cutoff| column(atom, what, cutoff))
-                .collect()
-        };
-        self.around().into_iter().flat_map(of).collect()
+        let columns_around =
+            |(atom, what, cutoffs): (&'static str, &'static str, &[Cutoff])| -> Vec<_> {
+                cutoffs
+                    .iter()
+                    .map(|cutoff| column(atom, what, cutoff))
+                    .collect()
+            };
+        self.around().into_iter().flat_map(columns_around).collect()
     }
 
     fn record(&self, r: &mut FeatureRecorder<'_>) {
@@ -120,7 +122,7 @@ impl Feature for ContactNumber {
                 own_chain: u32::from(self.own_chain),
             };
             r.launch_warps(RESIDUES, args);
-            (0..cutoffs.len()).for_each(|at| r.column(counts, at));
+            (0..cutoffs.len()).for_each(|i| r.column(counts, i));
         }
     }
 
@@ -160,13 +162,13 @@ impl Twin for contact_number::Views<'_> {
         let counts = &mut counts[..header[RESIDUES] as usize * values];
         for_each_row(counts, values, |rows, counts| {
             dispatch!(simd::level(), simd => {
-                for (own, counts) in rows.zip(counts.chunks_exact_mut(values)) {
-                    if !atoms[own].is_present() {
+                for (residue, counts) in rows.zip(counts.chunks_exact_mut(values)) {
+                    if !atoms[residue].is_present() {
                         counts.fill(NULL_COUNT);
                         continue;
                     }
-                    let grid = &structures[residues[own].structure as usize].residue_grid;
-                    let atom = atoms[own];
+                    let grid = &structures[residues[residue].structure as usize].residue_grid;
+                    let atom = atoms[residue];
                     let runs = cells.runs(grid, atom.position.into(), reach);
                     let chain = own_chain.then_some(atom.tag);
                     count(simd, &cells, runs, atom.position, chain, cutoffs, counts);
@@ -176,7 +178,8 @@ impl Twin for contact_number::Views<'_> {
     }
 }
 
-/// `chain` is the tag of an atom if only its chain is counted.
+/// Writes the number of atoms within each cutoff of `point` to `counts`, less one. If `chain` is
+/// the tag of an atom, only atoms of its chain are counted.
 #[inline(always)]
 fn count<S: Simd>(
     simd: S,
@@ -189,14 +192,14 @@ fn count<S: Simd>(
 ) {
     let reach = cutoffs.iter().copied().max().unwrap_or(0) as i32;
     let mut near = [0; CUTOFFS_MAX];
-    for (at, lanes) in vectors_of(simd, runs) {
-        let dx = load(simd, cells.x, at, lanes) - point.x;
-        let dy = load(simd, cells.y, at, lanes) - point.y;
-        let dz = load(simd, cells.z, at, lanes) - point.z;
+    for (first, lanes) in vectors_of(simd, runs) {
+        let dx = load(simd, cells.x, first, lanes) - point.x;
+        let dy = load(simd, cells.y, first, lanes) - point.y;
+        let dz = load(simd, cells.z, first, lanes) - point.z;
         let d2 = squared::<S>(dx, dy, dz, reach);
         let mut wanted = first_lanes(simd, lanes);
         if let Some(tag) = chain {
-            wanted &= of_chain(simd, cells.tag, at, lanes, tag);
+            wanted &= in_same_chain(simd, cells.tag, first, lanes, tag);
         }
         for (near, cutoff) in near.iter_mut().zip(cutoffs) {
             let within = d2.simd_lt(cutoff * cutoff) & wanted;

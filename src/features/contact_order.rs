@@ -3,7 +3,7 @@
 use super::cell_kind::CellKind;
 use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
 use super::cpu::simd;
-use super::cpu::simd::{first_lanes, load, of_chain, squared, vectors_of};
+use super::cpu::simd::{first_lanes, in_same_chain, load, squared, vectors_of};
 use super::cpu::split::{for_each_row_of_two, parts};
 use super::cutoff::Cutoff;
 use super::feature::{About, Feature, SettingField, choice};
@@ -22,11 +22,11 @@ use std::ops::Range;
 pub struct ContactOrder {
     /// Atoms closer than this are in contact.
     pub cutoff: Cutoff,
-    /// What the separation of two residues is.
+    /// How the separation of two residues is measured.
     pub separation: Separation,
 }
 
-/// What the separation of two residues of a chain is.
+/// How the separation of two residues of a chain is measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Separation {
     /// The difference of their positions in the chain's sequence, which counts unobserved residues;
@@ -87,13 +87,13 @@ impl Feature for ContactOrder {
             "Mean {difference} over contacts of heavy atoms within {} A in the chain.",
             self.cutoff.angstrom()
         );
-        let relative = |table, of: &str| {
+        let relative = |table, part: &str| {
             let about = format!(
                 "Relative contact order: mean {difference} over all contacts in chains, over the \
-                 residues of the {of}."
+                 residues of the {part}."
             );
             ColumnDecl::residue("co_relative", ColumnKind::Real, "", about)
-                .of(table)
+                .in_table(table)
                 .rotation(Tolerance::relative(1e-2))
         };
         vec![
@@ -160,22 +160,28 @@ impl Twin for contact_order::Views<'_> {
 
         // The position of each sorted atom's residue, from 1; 0 for an atom of no residue.
         let mut numbers = vec![0; header[ATOMS] as usize];
-        let own = parts(&mut numbers, structures.iter().map(StructureSpan::atoms));
-        structures.par_iter().zip(own).for_each(|(structure, own)| {
-            for (number, &source) in own.iter_mut().zip(&cells.source[structure.atoms()]) {
-                let residue = residue_of[source as usize] as usize;
-                *number = residue.checked_sub(1).map_or(0, |at| positions[at]);
-            }
-        });
+        let numbers_of = parts(&mut numbers, structures.iter().map(StructureSpan::atoms));
+        structures
+            .par_iter()
+            .zip(numbers_of)
+            .for_each(|(structure, numbers_of)| {
+                for (number, &source) in numbers_of.iter_mut().zip(&cells.source[structure.atoms()])
+                {
+                    let residue = residue_of[source as usize] as usize;
+                    *number = residue
+                        .checked_sub(1)
+                        .map_or(0, |residue| positions[residue]);
+                }
+            });
         let count = header[RESIDUES] as usize;
         let outputs = ((&mut sums[..count * 2], 2), (&mut means[..count], 1));
         for_each_row_of_two(outputs.0, outputs.1, |rows, sums, means| {
             dispatch!(simd::level(), simd => {
                 for ((row, sums), mean) in rows.zip(sums.chunks_exact_mut(2)).zip(means) {
-                    let own = &residues[row];
-                    let grid = &structures[own.structure as usize].atom_grid;
-                    let mut contacts = Contacts::default();
-                    for atom in &atoms[own.atoms()] {
+                    let residue = &residues[row];
+                    let grid = &structures[residue.structure as usize].atom_grid;
+                    let mut contacts = SeparationSum::default();
+                    for atom in &atoms[residue.atoms()] {
                         let runs = cells.runs(grid, atom.position.into(), radius as i32);
                         contacts.add(simd, &cells, runs, atom, radius, &numbers, positions[row]);
                     }
@@ -193,12 +199,12 @@ const VECTORS_MAX: usize = 1024;
 
 /// The sum of sequence separations over contacts, and their number.
 #[derive(Default)]
-struct Contacts {
+struct SeparationSum {
     sum: u64,
     count: u64,
 }
 
-impl Contacts {
+impl SeparationSum {
     fn mean(&self) -> f32 {
         match self.count {
             0 => f32::NAN,
@@ -206,8 +212,8 @@ impl Contacts {
         }
     }
 
-    /// Adds the contacts of an atom of the residue at position `own`. No two residues of a chain
-    /// have the same position.
+    /// Adds the contacts of an atom of the residue at position `position`. No two residues of a
+    /// chain have the same position.
     #[inline(always)]
     #[allow(clippy::too_many_arguments, reason = "an inner loop's state")]
     fn add<S: Simd>(
@@ -218,21 +224,22 @@ impl Contacts {
         atom: &Atom,
         radius: u32,
         numbers: &[i32],
-        own: i32,
+        position: i32,
     ) {
         let point = atom.position;
         let zero = S::i32s::splat(simd, 0);
         let mut sums = zero;
-        for (step, (at, lanes)) in vectors_of(simd, runs).enumerate() {
-            let dx = load(simd, cells.x, at, lanes) - point.x;
-            let dy = load(simd, cells.y, at, lanes) - point.y;
-            let dz = load(simd, cells.z, at, lanes) - point.z;
+        for (step, (first, lanes)) in vectors_of(simd, runs).enumerate() {
+            let dx = load(simd, cells.x, first, lanes) - point.x;
+            let dy = load(simd, cells.y, first, lanes) - point.y;
+            let dz = load(simd, cells.z, first, lanes) - point.z;
             let d2 = squared::<S>(dx, dy, dz, radius as i32);
-            let number = load(simd, numbers, at, lanes);
-            let apart = (number - own).abs();
+            let number = load(simd, numbers, first, lanes);
+            let apart = (number - position).abs();
             let within = d2.simd_lt(radius * radius) & first_lanes(simd, lanes);
-            let of_row = number.simd_gt(0) & apart.simd_gt(0);
-            let contacts = within & of_row & of_chain(simd, cells.tag, at, lanes, atom.tag);
+            let in_other_residue = number.simd_gt(0) & apart.simd_gt(0);
+            let contacts =
+                within & in_other_residue & in_same_chain(simd, cells.tag, first, lanes, atom.tag);
             sums += contacts.select(apart, zero);
             self.count += u64::from(contacts.to_bitmask().count_ones());
             if step % VECTORS_MAX == VECTORS_MAX - 1 {
@@ -268,8 +275,8 @@ impl Twin for relative_contact_order::Views<'_> {
         if axis as usize == CHAINS {
             let chains = &chains[..header[CHAINS] as usize];
             for (order, chain) in orders.iter_mut().zip(chains) {
-                let own = chain.members(members).iter();
-                *order = relative(own.map(|&residue| sums[residue as usize]));
+                let members = chain.members(members).iter();
+                *order = relative(members.map(|&residue| sums[residue as usize]));
             }
         } else {
             for (order, structure) in orders.iter_mut().zip(structures) {
@@ -281,7 +288,7 @@ impl Twin for relative_contact_order::Views<'_> {
 
 fn relative(sums: impl ExactSizeIterator<Item = [u64; 2]>) -> f32 {
     let length = sums.len() as f64;
-    let [sum, count] = sums.fold([0, 0], |all, own| [all[0] + own[0], all[1] + own[1]]);
+    let [sum, count] = sums.fold([0, 0], |all, one| [all[0] + one[0], all[1] + one[1]]);
     match count {
         0 => f32::NAN,
         _ => (sum as f64 / count as f64 / length) as f32,

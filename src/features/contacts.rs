@@ -4,6 +4,7 @@ mod search;
 
 use super::cell_kind::CellKind;
 use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
+use super::constants;
 use super::cutoff::Cutoff;
 use super::feature::{About, Feature, SettingField, choice, own_chain};
 use super::kernels::{
@@ -19,7 +20,7 @@ use crate::record::Buffer;
 const CUTOFF_MAX: u32 = 30;
 
 /// The most neighbours of a residue.
-const NEAREST_MAX: u32 = 64;
+const NEAREST_MAX: u32 = constants::NEAREST_MAX;
 
 /// C-alphas in a cubic A of a compact protein, with some to spare.
 const DENSITY: f64 = 0.008;
@@ -30,7 +31,7 @@ const SIDE_CHAINS: f64 = 4.0;
 /// Settings of contacts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contacts {
-    /// What of a residue is near another residue's.
+    /// The point of a residue that distances are measured from.
     pub point: ContactPoint,
     /// Residues that are closer than this are in contact; at most 30 A.
     pub cutoff: Cutoff,
@@ -41,7 +42,7 @@ pub struct Contacts {
     pub own_chain: bool,
 }
 
-/// What of a residue contacts are measured from.
+/// The point of a residue that the distances of contacts are measured from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContactPoint {
     /// There is no table of contacts.
@@ -153,7 +154,7 @@ impl Feature for Contacts {
             ),
         ];
         columns
-            .map(|column| column.of(TableName::Contacts))
+            .map(|column| column.in_table(TableName::Contacts))
             .to_vec()
     }
 

@@ -2,10 +2,11 @@
 //!
 //! Features compare a point with all points in the cells around it, so the time grows with the
 //! square of the number of points in one cell. A structure with too many points in a cell is no
-//! molecule, and is rejected: `cell_scan` flags it, and leaves its cells empty, so that a search finds
-//! nothing at once. Its results are not read.
+//! molecule, and is rejected: `cell_scan` flags it, and leaves its cells empty, so that a search
+//! finds nothing at once. Its results are not read.
 
 use super::cell_kind::CELL_KINDS;
+use super::constants::{self, TOO_MANY, TOO_MANY_ON_AVERAGE};
 use super::grid::{ATOM_CELL_SHIFT, RESIDUE_CELL_SHIFT};
 use crate::error::{Error, Result};
 
@@ -15,18 +16,16 @@ use crate::error::{Error, Result};
 /// apart, and spheres 2.4 A apart have as many centres in a cell of 8.192 A. Proteins have about 14
 /// atoms in a cell. Cells that share an index in a grid that wraps count together, which gives over
 /// 100 atoms for a long rod along its diagonal.
-pub(super) const CELL_POINTS_MAX: u32 = 256;
+pub(super) const CELL_POINTS_MAX: u32 = constants::CELL_POINTS_MAX;
 
 /// The largest number of points in the cell of a point, on average over a structure's points. No
 /// molecule is as dense in all of its cells as the densest one could be.
-pub(super) const MEAN_CELL_POINTS_MAX: u32 = 128;
+pub(super) const MEAN_CELL_POINTS_MAX: u32 = constants::MEAN_CELL_POINTS_MAX;
 
-/// The flags of points in cells: more than [`CELL_POINTS_MAX`] are in one, and more than
-/// [`MEAN_CELL_POINTS_MAX`] in that of a point on average.
-pub(super) const TOO_MANY: u32 = 1;
-pub(super) const TOO_MANY_ON_AVERAGE: u32 = 2;
-
-/// The flags of points with so many in each cell.
+/// The flags of a structure's points, from the number of points in each cell: [`TOO_MANY`] if a
+/// cell has more than [`CELL_POINTS_MAX`], [`TOO_MANY_ON_AVERAGE`] if the cell of a point has more
+/// than
+/// [`MEAN_CELL_POINTS_MAX`] on average; 0 otherwise.
 pub(super) fn flags_of(counts: &[u32]) -> u32 {
     let most = counts.iter().copied().max().unwrap_or(0);
     if most > CELL_POINTS_MAX {
@@ -49,11 +48,11 @@ pub(super) fn flags_of(counts: &[u32]) -> u32 {
 /// [`ErrorKind::Input`](crate::ErrorKind::Input) if one is set.
 pub(super) fn check(flags: u32) -> Result<()> {
     for kind in CELL_KINDS {
-        let own = flags >> kind.flag_shift();
-        if own & TOO_MANY != 0 {
+        let flags_of_kind = flags >> kind.flag_shift();
+        if flags_of_kind & TOO_MANY != 0 {
             return Err(too_dense(kind.is_of_residues(), CELL_POINTS_MAX, ""));
         }
-        if own & TOO_MANY_ON_AVERAGE != 0 {
+        if flags_of_kind & TOO_MANY_ON_AVERAGE != 0 {
             let most = MEAN_CELL_POINTS_MAX;
             return Err(too_dense(kind.is_of_residues(), most, " on average"));
         }
@@ -127,8 +126,8 @@ mod tests {
         let half = 849;
         let points: Vec<[i32; 3]> = (0..20 * 20 * 20)
             .map(|n| [n % 20, n / 20 % 20, n / 400])
-            .filter(|at| at.iter().sum::<i32>() % 2 == 0)
-            .map(|at| at.map(|steps| steps * half))
+            .filter(|steps| steps.iter().sum::<i32>() % 2 == 0)
+            .map(|steps| steps.map(|steps| steps * half))
             .collect();
         assert_eq!(points.len(), 4_000);
         assert_eq!(flags(&points), 0);
@@ -144,8 +143,8 @@ mod tests {
         assert!(grid.wraps());
         let wrap = grid.wrap.map(|cells| i32::from(cells) << ATOM_CELL_SHIFT);
         let points = (0..count as i32).map(|n| {
-            let at = wide(n);
-            std::array::from_fn(|axis| at[axis] * wrap[axis])
+            let cell = wide(n);
+            std::array::from_fn(|axis| cell[axis] * wrap[axis])
         });
         assert_eq!(flags_in(&grid, &points.collect::<Vec<_>>()), TOO_MANY);
     }

@@ -1,12 +1,14 @@
 //! Entries of residues or chains in buffers of data-dependent length, as in
 //! `kernels/interfaces.cuh`. A structure has room for some entries for each of its units of room.
 
+use super::constants;
 use super::layout::StructureSpan;
 use std::ops::Range;
 
-/// Partners of residues for each unit of room, and interfaces.
-pub(super) const PARTNERS_PER_UNIT: usize = 4;
-pub(super) const INTERFACES_PER_UNIT: usize = 1;
+/// Partners of residues that a unit of room holds.
+pub(super) const PARTNERS_PER_UNIT: usize = constants::PARTNERS_PER_UNIT as usize;
+/// Interfaces that a unit of room holds.
+pub(super) const INTERFACES_PER_UNIT: usize = constants::INTERFACES_PER_UNIT as usize;
 
 /// The entries of each residue, or of each chain, of a batch.
 #[derive(Clone, Copy)]
@@ -19,11 +21,16 @@ pub(super) struct Entries<'a> {
 }
 
 impl Entries<'_> {
-    /// The entries of residue or chain `own` of the structure with this index, of which `all` are
-    /// the residues or chains. None if the structure's entries exceed its room.
-    pub(super) fn of(&self, structure: usize, all: &Range<usize>, own: usize) -> Range<usize> {
-        let [start, room] =
-            [0, 1].map(|at| self.rooms[2 * structure + at] as usize * self.per_unit);
+    /// The range of the entries of residue or chain `row`. `structure` is the index of its
+    /// structure, and `all` the range of that structure's residues or chains. Empty if the
+    /// structure's entries exceed its room.
+    pub(super) fn range_of(
+        &self,
+        structure: usize,
+        all: &Range<usize>,
+        row: usize,
+    ) -> Range<usize> {
+        let [start, room] = [0, 1].map(|i| self.rooms[2 * structure + i] as usize * self.per_unit);
         let total = all
             .clone()
             .last()
@@ -31,16 +38,16 @@ impl Entries<'_> {
         if total > room {
             return start..start;
         }
-        let before = if own > all.start {
-            self.ends[own - 1] as usize
+        let before = if row > all.start {
+            self.ends[row - 1] as usize
         } else {
             0
         };
-        start + before..start + self.ends[own] as usize
+        start + before..start + self.ends[row] as usize
     }
 
-    /// The residues or chains of all structures that have entries, each with these. `of_structure`
-    /// gives those of a structure.
+    /// Each residue or chain that has entries, with their range. `of_structure` returns the range
+    /// of a structure's residues or chains.
     pub(super) fn all(
         &self,
         structures: &[StructureSpan],
@@ -49,7 +56,9 @@ impl Entries<'_> {
         let mut found = Vec::new();
         for (index, structure) in structures.iter().enumerate() {
             let all = of_structure(structure);
-            let entries = all.clone().map(|own| (own, self.of(index, &all, own)));
+            let entries = all
+                .clone()
+                .map(|row| (row, self.range_of(index, &all, row)));
             found.extend(entries.filter(|(_, entries)| !entries.is_empty()));
         }
         found

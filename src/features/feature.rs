@@ -176,13 +176,13 @@ macro_rules! choice {
 }
 pub(super) use choice;
 
-/// The setting that says whose residues and atoms are neighbours: those of all chains of the model,
-/// or of the own chain alone.
+/// The setting that chooses which residues and atoms are neighbours: those of all chains of the
+/// model, or of the own chain alone.
 pub(super) fn own_chain(own_chain: &mut bool) -> SettingField<'_> {
     SettingField::Either(own_chain, &["all", "own"])
 }
 
-/// What neighbours are of, for descriptions.
+/// The set that neighbours belong to, for descriptions.
 pub(super) fn neighbours_of(own_chain: bool) -> &'static str {
     if own_chain { "chain" } else { "model" }
 }

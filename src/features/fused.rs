@@ -1,6 +1,7 @@
 //! Fusion of a batch's launches into one. The fused kernel takes the launches as a program, and
 //! each of its blocks runs the whole program for one structure.
 
+use super::constants::{self, BLOCK, WARP_BYTES};
 use super::image::fused_image;
 use super::kernels::{self, WithCode};
 use super::layout::STRUCTURES;
@@ -30,7 +31,7 @@ pub enum Fusion {
 const CAPABILITY_MIN: (u32, u32) = (8, 0);
 
 impl Fusion {
-    /// All of them, by the names that a config gives them.
+    /// All variants, with their names in a config.
     pub const NAMES: [(&'static str, Fusion); 2] = [("off", Fusion::Off), ("on", Fusion::On)];
 
     /// Whether to run `program` as one launch.
@@ -38,7 +39,7 @@ impl Fusion {
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) if fusion is on, and the GPU has too little
     /// shared memory or the program is too large.
-    pub(super) fn applies(self, program: &Program, device: &DeviceInfo) -> Result<bool> {
+    pub(super) fn applies(self, program: &StepProgram, device: &DeviceInfo) -> Result<bool> {
         let capability = device.compute_capability;
         match self {
             Fusion::Off => Ok(false),
@@ -51,9 +52,6 @@ impl Fusion {
     }
 }
 
-/// Threads of the fused kernel's block: `BLOCK` in `kernels/work.cuh`.
-const BLOCK: u32 = 256;
-
 /// The kernels that can be steps of a program. A step's number is the index.
 fn step_kernels() -> &'static [Kernel] {
     static STEPS: OnceLock<Vec<Kernel>> = OnceLock::new();
@@ -61,13 +59,11 @@ fn step_kernels() -> &'static [Kernel] {
 }
 
 /// The largest number of values that the fused kernel takes, and the longest program.
-const VALUES_MAX: usize = 184;
-const PROGRAM_BYTES_MAX: usize = 2048;
-/// Shared memory of a warp: what the kernels of solvent-accessible areas need.
-const WARP_BYTES: u32 = 6656;
+const VALUES_MAX: usize = constants::VALUES as usize;
+const PROGRAM_BYTES_MAX: usize = constants::PROGRAM_MAX as usize;
 
 /// A value that steps take as an argument: a buffer, and how the steps access it, or a number.
-struct Value {
+struct ProgramValue {
     arg: Arg,
     kind: ParamKind,
 }
@@ -75,15 +71,17 @@ struct Value {
 /// A program: for each launch the number of its kernel and, for each argument, the index of its
 /// value.
 #[derive(Default)]
-pub(super) struct Program {
+pub(super) struct StepProgram {
     bytes: Vec<u8>,
-    values: Vec<Value>,
+    values: Vec<ProgramValue>,
 }
 
-impl Program {
+impl StepProgram {
     /// Builds a program from launches, each a kernel and its arguments.
-    pub(super) fn of<'a>(launches: impl Iterator<Item = (&'a Kernel, &'a [Arg])>) -> Self {
-        let mut program = Program::default();
+    pub(super) fn from_launches<'a>(
+        launches: impl Iterator<Item = (&'a Kernel, &'a [Arg])>,
+    ) -> Self {
+        let mut program = StepProgram::default();
         launches.for_each(|(kernel, args)| program.add(kernel, args));
         program
     }
@@ -114,7 +112,7 @@ impl Program {
         }
     }
 
-    /// The index of a buffer that steps read, which is a value from now on.
+    /// Adds a buffer that steps read to the values, and returns its index.
     pub(super) fn reads<T: Element>(&mut self, buffer: Buffer<T>) -> u32 {
         let kind = ParamKind::Buffer {
             dtype: T::DTYPE,
@@ -124,10 +122,10 @@ impl Program {
     }
 
     fn value_index(&mut self, arg: &Arg, kind: &ParamKind) -> usize {
-        let known = self.values.iter().position(|value| value.arg == *arg);
-        let index = known.unwrap_or(self.values.len());
-        if known.is_none() {
-            self.values.push(Value {
+        let found = self.values.iter().position(|value| value.arg == *arg);
+        let index = found.unwrap_or(self.values.len());
+        if found.is_none() {
+            self.values.push(ProgramValue {
                 arg: arg.clone(),
                 kind: kind.clone(),
             });
@@ -176,7 +174,7 @@ pub(super) fn record(
     recorder: &mut Recorder,
     header: Buffer<u32>,
     structures: u32,
-    program: &Program,
+    program: &StepProgram,
     with_code: WithCode,
 ) {
     let (bytes, values) = (&program.bytes, &program.values);
@@ -199,7 +197,7 @@ pub(super) fn record(
     args.push((bytes.len() as u32).into());
     for index in 0..VALUES_MAX {
         let (kind, arg) = match values.get(index) {
-            Some(Value { arg, kind }) => match arg {
+            Some(ProgramValue { arg, kind }) => match arg {
                 Arg::Scalar(scalar) => word(scalar.bits),
                 _ => (kind.clone(), arg.clone()),
             },
@@ -269,22 +267,6 @@ mod tests {
     use super::super::kernels::{BuiltIn, torsions};
     use super::*;
 
-    /// The value of a constant in the kernels' sources.
-    fn number(source: &str, name: &str) -> usize {
-        let text = source.split(&format!("{name} = ")).nth(1).unwrap();
-        text.split(';').next().unwrap().parse().unwrap()
-    }
-
-    #[test]
-    fn sizes_are_as_in_the_sources() {
-        let source = include_str!("../../kernels/fused.cu");
-        let work = include_str!("../../kernels/work.cuh");
-        assert_eq!(number(source, "VALUES"), VALUES_MAX);
-        assert_eq!(number(source, "PROGRAM_MAX"), PROGRAM_BYTES_MAX);
-        assert_eq!(number(work, "WARP_BYTES"), WARP_BYTES as usize);
-        assert_eq!(number(work, "BLOCK"), BLOCK as usize);
-    }
-
     /// No build compiles the fused kernel, so a broken one would show on a GPU alone.
     #[test]
     #[cfg(feature = "cuda")]
@@ -305,7 +287,7 @@ mod tests {
     #[test]
     fn cards_with_too_little_shared_memory_are_refused() {
         let kernel = torsions::Args::kernel();
-        let program = Program::of([(&kernel, &[][..])].into_iter());
+        let program = StepProgram::from_launches([(&kernel, &[][..])].into_iter());
         let applies = |fusion: Fusion, capability| fusion.applies(&program, &device(capability));
         for capability in [None, Some((8, 0)), Some((9, 0))] {
             assert!(applies(Fusion::On, capability).unwrap());
@@ -320,7 +302,7 @@ mod tests {
         let kernel = torsions::Args::kernel();
         let args: Vec<Arg> = (0..200_u32).map(Arg::from).collect();
         let launches = args.chunks(kernel.params().len());
-        let program = Program::of(launches.map(|args| (&kernel, args)));
+        let program = StepProgram::from_launches(launches.map(|args| (&kernel, args)));
         let error = Fusion::On.applies(&program, &device(None)).unwrap_err();
         assert!(error.to_string().contains("200 values of 184"), "{error}");
     }
@@ -334,7 +316,7 @@ mod tests {
         let mut recorder = Recorder::new(&[1; 6]);
         let mut buffer = |name| Arg::from(recorder.batch_buffer::<u32>(name, 1));
         let (made, given) = (buffer("made"), buffer("given"));
-        let mut program = Program::default();
+        let mut program = StepProgram::default();
         assert_eq!(program.value_index(&made, &kind(Access::Write)), 0);
         assert_eq!(program.value_index(&given, &kind(Access::Read)), 1);
         assert_eq!(program.value_index(&made, &kind(Access::Read)), 0);

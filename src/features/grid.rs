@@ -9,17 +9,18 @@
 //! away (`Runs` in `kernels/cells.cuh`), where each lane of a warp works out a row. On the CPU that
 //! takes longer than to compare their atoms: by 2% to 25%, depending on the feature.
 
+use super::constants;
 use bytemuck::{Pod, Zeroable};
 use std::ops::Range;
 
 /// The edge of a cell for atoms is 2^12 units of 0.001 A, which is 4.096 A.
 pub(super) const ATOM_CELL_SHIFT: u32 = 12;
 /// The edge of a cell for C-alphas and C-betas is 2^13 units of 0.001 A, which is 8.192 A.
-pub(super) const RESIDUE_CELL_SHIFT: u32 = 13;
+pub(super) const RESIDUE_CELL_SHIFT: u32 = constants::RESIDUE_CELL_SHIFT;
 
 /// The smallest limit on the cells of a structure, so that the grids of small structures do not
 /// wrap.
-pub(super) const CELLS_MIN: u32 = 64;
+pub(super) const CELLS_MIN: u32 = constants::CELLS_MIN;
 /// Entries of the list of cells that a structure may need beyond one per atom: those of a small
 /// structure, and the end of the last cell.
 pub(super) const SLACK: u32 = CELLS_MIN + 1;
@@ -54,7 +55,7 @@ impl Grid {
         Grid::within(corners, atom_count, shift)
     }
 
-    /// A grid as [`Grid::over`] makes it, over points whose low and high corners these are.
+    /// The grid that [`Grid::over`] makes for points with these low and high corners.
     pub(super) fn within(corners: Option<[[i32; 3]; 2]>, atom_count: usize, shift: u32) -> Self {
         let [low, high] = corners.unwrap_or_default();
         // At most 2 * 10^8 / 2^12 cells along an axis.

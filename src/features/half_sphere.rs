@@ -3,7 +3,7 @@
 use super::cell_kind::CellKind;
 use super::columns::{ColumnDecl, ColumnKind, NULL_COUNT, TableName, Tolerance};
 use super::cpu::simd;
-use super::cpu::simd::{first_lanes, load, of_chain, squared, vectors_of};
+use super::cpu::simd::{first_lanes, in_same_chain, load, squared, vectors_of};
 use super::cpu::split::for_each_row;
 use super::cpu::vector::{Vector, cross, difference, dot};
 use super::cutoff::Cutoff;
@@ -91,9 +91,9 @@ fn columns(
     turned: u32,
 ) -> Vec<ColumnDecl> {
     let column = |(side, what): (&str, &str)| {
-        let of = if own_chain { " of the chain" } else { "" };
+        let scope = if own_chain { " of the chain" } else { "" };
         let about = format!(
-            "C-alphas{of} closer than {} A on the {what} side of the plane normal to {plane} \
+            "C-alphas{scope} closer than {} A on the {what} side of the plane normal to {plane} \
              (Hamelryck 2005).",
             radius.angstrom()
         );
@@ -200,14 +200,14 @@ impl Twin for half_sphere_normal_a::Views<'_> {
         } = self;
         let structures = StructureSpan::live(header, structures);
 
-        let normal = |own: usize| -> Option<Vector> {
-            let all = structures[residues[own].structure as usize].residues();
-            let inside = own > all.start && own + 1 < all.end;
+        let normal = |residue: usize| -> Option<Vector> {
+            let all = structures[residues[residue].structure as usize].residues();
+            let inside = residue > all.start && residue + 1 < all.end;
             let is_linked = |residue: usize| residues[residue].is(ResidueSpan::LINKED);
-            if !inside || !is_linked(own) || !is_linked(own + 1) {
+            if !inside || !is_linked(residue) || !is_linked(residue + 1) {
                 return None;
             }
-            let around = &atoms[own - 1..=own + 1];
+            let around = &atoms[residue - 1..=residue + 1];
             if !around.iter().all(Atom::is_present) {
                 return None;
             }
@@ -220,8 +220,8 @@ impl Twin for half_sphere_normal_a::Views<'_> {
         };
         let normals = &mut normals[..header[RESIDUES] as usize * 3];
         for_each_row(normals, 3, |rows, normals| {
-            for (own, out) in rows.zip(normals.chunks_exact_mut(3)) {
-                out.copy_from_slice(&normal(own).unwrap_or([f64::NAN; 3]));
+            for (residue, out) in rows.zip(normals.chunks_exact_mut(3)) {
+                out.copy_from_slice(&normal(residue).unwrap_or([f64::NAN; 3]));
             }
         });
     }
@@ -240,25 +240,25 @@ impl Twin for half_sphere_normal_b::Views<'_> {
             betas,
             normals,
         } = self;
-        let normal = |own: usize| -> Option<Vector> {
-            let backbone = &backbones[own];
-            if !residues[own].is(ResidueSpan::PRESENT) || !backbone.ca.is_present() {
+        let normal = |residue: usize| -> Option<Vector> {
+            let backbone = &backbones[residue];
+            if !residues[residue].is(ResidueSpan::PRESENT) || !backbone.ca.is_present() {
                 return None;
             }
-            let up = if residues[own].aa == b'G' {
+            let up = if residues[residue].aa == b'G' {
                 turned(backbone)?
             } else {
                 // A C-beta that the file has is of a side chain; a built one is not.
                 let beta =
-                    Some(&betas[own]).filter(|beta| beta.is_present() && beta.tag.is_side())?;
+                    Some(&betas[residue]).filter(|beta| beta.is_present() && beta.tag.is_side())?;
                 difference(beta.position, backbone.ca)
             };
             (dot(up, up) > 0.0).then_some(up)
         };
         let normals = &mut normals[..header[RESIDUES] as usize * 3];
         for_each_row(normals, 3, |rows, normals| {
-            for (own, out) in rows.zip(normals.chunks_exact_mut(3)) {
-                out.copy_from_slice(&normal(own).unwrap_or([f64::NAN; 3]));
+            for (residue, out) in rows.zip(normals.chunks_exact_mut(3)) {
+                out.copy_from_slice(&normal(residue).unwrap_or([f64::NAN; 3]));
             }
         });
     }
@@ -298,14 +298,14 @@ impl Twin for half_sphere_exposure::Views<'_> {
         let counts = &mut counts[..header[RESIDUES] as usize * 2];
         for_each_row(counts, 2, |rows, counts| {
             dispatch!(simd::level(), simd => {
-                for (own, counts) in rows.zip(counts.chunks_exact_mut(2)) {
-                    let normal = [normals[3 * own], normals[3 * own + 1], normals[3 * own + 2]];
-                    if !atoms[own].is_present() || normal[0].is_nan() {
+                for (residue, counts) in rows.zip(counts.chunks_exact_mut(2)) {
+                    let normal = [normals[3 * residue], normals[3 * residue + 1], normals[3 * residue + 2]];
+                    if !atoms[residue].is_present() || normal[0].is_nan() {
                         counts.fill(NULL_COUNT);
                         continue;
                     }
-                    let grid = &structures[residues[own].structure as usize].residue_grid;
-                    let atom = &atoms[own];
+                    let grid = &structures[residues[residue].structure as usize].residue_grid;
+                    let atom = &atoms[residue];
                     let runs = cells.runs(grid, atom.position.into(), radius as i32);
                     let within = (radius, own_chain != 0);
                     let (near, above) = count(simd, &cells, runs, atom, normal, within);
@@ -328,14 +328,14 @@ fn count<S: Simd>(
 ) -> (i32, i32) {
     let point = atom.position;
     let (mut near, mut above) = (0, 0);
-    for (at, lanes) in vectors_of(simd, runs) {
-        let dx = load(simd, cells.x, at, lanes) - point.x;
-        let dy = load(simd, cells.y, at, lanes) - point.y;
-        let dz = load(simd, cells.z, at, lanes) - point.z;
+    for (first, lanes) in vectors_of(simd, runs) {
+        let dx = load(simd, cells.x, first, lanes) - point.x;
+        let dy = load(simd, cells.y, first, lanes) - point.y;
+        let dz = load(simd, cells.z, first, lanes) - point.z;
         let d2 = squared::<S>(dx, dy, dz, radius as i32);
         let mut within = d2.simd_lt(radius * radius) & first_lanes(simd, lanes);
         if own_chain {
-            within &= of_chain(simd, cells.tag, at, lanes, atom.tag);
+            within &= in_same_chain(simd, cells.tag, first, lanes, atom.tag);
         }
         let within = within.to_bitmask();
         if within == 0 {

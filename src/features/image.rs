@@ -15,7 +15,7 @@ pub const NVCC_VERSION: &str = env!("TAPELOOP_NVCC");
 pub const KERNEL_TARGETS: &str = env!("TAPELOOP_KERNEL_TARGETS");
 
 /// A `.cu` file with its headers, which is compiled by itself.
-struct Unit {
+struct TranslationUnit {
     /// The file's name without its extension.
     name: &'static str,
     /// The files that it includes.
@@ -32,7 +32,7 @@ pub fn image(name: &str) -> Option<Arc<Image>> {
     static IMAGES: [OnceLock<Arc<Image>>; UNITS.len()] = [const { OnceLock::new() }; UNITS.len()];
     let index = UNITS.binary_search_by_key(&name, |unit| unit.name).ok()?;
     let image = IMAGES[index].get_or_init(|| {
-        let Unit {
+        let TranslationUnit {
             name,
             headers,
             binary,

@@ -1,4 +1,4 @@
-//! The upload buffers. Each exists only if a feature asked for it.
+//! The upload buffers. A buffer exists only if a feature asked for it.
 
 use super::layout::{Atom, Backbone, ChainSpan, Position, ResidueSpan, StructureSpan, Tile};
 use crate::record::Buffer;

@@ -2,8 +2,9 @@
 
 use super::cell_kind::CellKind;
 use super::columns::{ColumnDecl, ColumnKind, NULL_COUNT, TableName, Tolerance};
+use super::constants;
 use super::cpu::simd;
-use super::cpu::simd::{first_lanes, lanes_of, load, of_chain, squared, vectors};
+use super::cpu::simd::{first_lanes, in_same_chain, lanes_of, load, squared, vectors};
 use super::cpu::split::{for_each_row, parts};
 use super::cutoff::Cutoff;
 use super::feature::{About, Feature, SettingField};
@@ -23,9 +24,9 @@ use rayon::prelude::*;
 use std::ops::Range;
 
 /// The search for the nearest atom of another chain ends at this distance, in 0.001 A.
-pub(super) const CHAIN_REACH: u32 = 12_000;
+pub(super) const CHAIN_REACH: u32 = constants::CHAIN_REACH as u32;
 /// The distance of the first, short search, in 0.001 A.
-pub(super) const CHAIN_NEARBY: u32 = 5_000;
+pub(super) const CHAIN_NEARBY: u32 = constants::CHAIN_NEARBY as u32;
 
 /// Settings of interfaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -143,14 +144,14 @@ pub(super) fn chain_ranges(r: &mut FeatureRecorder<'_>) -> Buffer<u32> {
 /// The sorted atoms of a run of cells, from the first to the last cell that holds other chains than
 /// `own_chain`; `None` if none does. `ranges` are those of [`chain_ranges`].
 #[inline(always)]
-pub(super) fn of_other_chains(
+pub(super) fn other_chain_atoms(
     cells: &Cells<'_>,
     ranges: &[[u32; 2]],
     own_chain: u32,
     run: Range<usize>,
 ) -> Option<Range<usize>> {
-    let own = [CHAINS_MAX - own_chain, own_chain + 1];
-    let others = |range: &[u32; 2]| *range != [0, 0] && *range != own;
+    let only_own = [CHAINS_MAX - own_chain, own_chain + 1];
+    let others = |range: &[u32; 2]| *range != [0, 0] && *range != only_own;
     let first = ranges[run.clone()].iter().position(others)?;
     let last = ranges[run.clone()].iter().rposition(others)?;
     let end = cells.start[run.start + last + 1] as usize;
@@ -175,11 +176,11 @@ impl Twin for chain_range::Views<'_> {
             .map(|structure| structure.atom_grid.cells());
         let ranges = parts(ranges, cells);
         let work = structures.par_iter().zip(ranges);
-        let of_several = work.filter(|(structure, _)| structure.chain_count > 1);
-        of_several.for_each(|(structure, ranges)| {
+        let with_several_chains = work.filter(|(structure, _)| structure.chain_count > 1);
+        with_several_chains.for_each(|(structure, ranges)| {
             let grid = &structure.atom_grid;
-            let own = &atoms[structure.atoms()];
-            for atom in own.iter().filter(|atom| atom.is_present()) {
+            let atoms_of_structure = &atoms[structure.atoms()];
+            for atom in atoms_of_structure.iter().filter(|atom| atom.is_present()) {
                 let chain = atom.tag.chain();
                 let cell = grid.cell_of(atom.position.into()) - grid.first as usize;
                 let [low, high] = &mut ranges[cell];
@@ -190,10 +191,9 @@ impl Twin for chain_range::Views<'_> {
     }
 }
 
-/// The squared distance of an atom and its chain as one number, so that of equal distances the
-/// lower chain is less.
-type Nearest = (u32, u32);
-const NOTHING: Nearest = (u32::MAX, 0);
+/// The squared distance of an atom, and its chain. Of equal distances the lower chain is less.
+type NearestAtom = (u32, u32);
+const NO_ATOM: NearestAtom = (u32::MAX, 0);
 
 /// The nearest atom of another chain.
 impl Twin for nearest_chain::Views<'_> {
@@ -213,14 +213,14 @@ impl Twin for nearest_chain::Views<'_> {
         let ranges: &[[u32; 2]] = bytemuck::cast_slice(ranges);
         let contacts: &mut [[i32; 2]] = bytemuck::cast_slice_mut(contacts);
 
-        let mut nearest = vec![NOTHING; header[RESIDUES] as usize];
+        let mut nearest = vec![NO_ATOM; header[RESIDUES] as usize];
         for_each_row(&mut nearest, 1, |rows, nearest| {
             dispatch!(simd::level(), simd => {
-                for (own, nearest) in rows.zip(nearest) {
-                    let own = &residues[own];
-                    let structure = &structures[own.structure as usize];
-                    if structure.chain_count > 1 && own.atom_count > 0 {
-                        *nearest = search(simd, &cells, ranges, structure, own, atoms);
+                for (row, nearest) in rows.zip(nearest) {
+                    let residue = &residues[row];
+                    let structure = &structures[residue.structure as usize];
+                    if structure.chain_count > 1 && residue.atom_count > 0 {
+                        *nearest = search(simd, &cells, ranges, structure, residue, atoms);
                     }
                 }
             });
@@ -251,19 +251,19 @@ fn search<S: Simd>(
     cells: &Cells<'_>,
     ranges: &[[u32; 2]],
     structure: &StructureSpan,
-    own: &ResidueSpan,
+    residue: &ResidueSpan,
     atoms: &[Atom],
-) -> Nearest {
-    let atoms = &atoms[own.atoms()];
+) -> NearestAtom {
+    let atoms = &atoms[residue.atoms()];
     let (low, high) = corners(atoms.iter().map(|atom| atom.position.into()));
-    let mut nearest = NOTHING;
+    let mut nearest = NO_ATOM;
     for reach in [CHAIN_NEARBY, CHAIN_REACH] {
         let (low, high) = (
             low.map(|c| c - reach as i32),
             high.map(|c| c + reach as i32),
         );
         for run in structure.atom_grid.runs_between(low, high) {
-            if let Some(candidates) = of_other_chains(cells, ranges, own.chain, run) {
+            if let Some(candidates) = other_chain_atoms(cells, ranges, residue.chain, run) {
                 nearest = nearest_of(simd, cells, candidates, atoms, nearest);
             }
         }
@@ -281,17 +281,17 @@ fn nearest_of<S: Simd>(
     cells: &Cells<'_>,
     candidates: Range<usize>,
     atoms: &[Atom],
-    mut nearest: Nearest,
-) -> Nearest {
-    let own: AtomTag = atoms[0].tag;
-    for (at, lanes) in vectors(simd, candidates) {
-        let others = first_lanes(simd, lanes) & !of_chain(simd, cells.tag, at, lanes, own);
+    mut nearest: NearestAtom,
+) -> NearestAtom {
+    let tag: AtomTag = atoms[0].tag;
+    for (first, lanes) in vectors(simd, candidates) {
+        let others = first_lanes(simd, lanes) & !in_same_chain(simd, cells.tag, first, lanes, tag);
         if others.all_false() {
             continue;
         }
-        let x = load(simd, cells.x, at, lanes);
-        let y = load(simd, cells.y, at, lanes);
-        let z = load(simd, cells.z, at, lanes);
+        let x = load(simd, cells.x, first, lanes);
+        let y = load(simd, cells.y, first, lanes);
+        let z = load(simd, cells.z, first, lanes);
         let mut d2 = S::u32s::splat(simd, u32::MAX);
         for atom in atoms {
             let point = atom.position;
@@ -300,7 +300,7 @@ fn nearest_of<S: Simd>(
         }
         let nearer = d2.simd_le(nearest.0) & others;
         for lane in lanes_of(nearer.to_bitmask()) {
-            nearest = nearest.min((d2[lane], cells.tag[at + lane].chain()));
+            nearest = nearest.min((d2[lane], cells.tag[first + lane].chain()));
         }
     }
     nearest

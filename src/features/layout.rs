@@ -1,10 +1,11 @@
-//! The structs that the host or a kernel writes and kernels read. `kernels/layout.cuh` has the same structs;
-//! both files assert the sizes.
+//! The structs that the host or a kernel writes and kernels read. `kernels/layout.cuh` has the same
+//! structs; both files assert the sizes.
 //!
 //! A batch holds structures side by side. All indices count from the batch's start. The part of an
 //! item that was rejected while it was written is zeros, which every struct defines as absent.
 
 use super::columns::NULL_COUNT;
+use super::constants;
 use super::grid::Grid;
 use crate::structure::{AtomClass, CheckedStructure};
 use bytemuck::{Pod, Zeroable};
@@ -16,8 +17,8 @@ pub(super) const STRUCTURES: usize = 2;
 pub(super) const TILES: usize = 3;
 pub(super) const CHAINS: usize = 4;
 pub(super) const CELLS: usize = 5;
-/// Units of room for what a structure has in a number that follows from the data, as pairs of
-/// residues: a unit has room for a fixed number of each.
+/// Units of room for rows and points whose number follows from the data, such as pairs of residues.
+/// A unit has room for a fixed number of each kind.
 pub(super) const PAIR_ROOM: usize = 6;
 pub(super) const LIGANDS: usize = 7;
 pub(super) const AXES: [&str; 8] = [
@@ -32,18 +33,19 @@ pub(super) const AXES: [&str; 8] = [
 ];
 
 /// Residues of a tile, which are the threads of its block.
-pub(super) const TILE: u32 = 128;
+pub(super) const TILE: u32 = constants::TILE;
 
 /// All three coordinates of a missing position.
-pub(super) const MISSING: i32 = 2_000_000_000;
+pub(super) const MISSING: i32 = constants::MISSING;
 
 /// The largest absolute value of a coordinate, in 0.001 A.
 pub(super) const COORDINATE_MAX: u32 = CheckedStructure::COORDINATE_MAX as u32;
+const _: () = assert!(COORDINATE_MAX == constants::COORDINATE_MAX as u32);
 const _: () = assert!(MISSING as i64 + (COORDINATE_MAX as i64) < i32::MAX as i64);
 
 /// Larger differences of coordinates are clamped to this, so that the sum of three squares fits 32
 /// bits; cutoffs are at most this. In 0.001 A.
-pub(super) const REACH: u32 = 37_000;
+pub(super) const REACH: u32 = constants::REACH as u32;
 const _: () = assert!(3 * (REACH as u64).pow(2) <= u32::MAX as u64);
 
 /// A position in 0.001 A.
@@ -109,7 +111,9 @@ impl Atom {
 }
 
 /// The properties of an atom in 32 bits: its radius in 0.001 A (11 bits; 0 is no atom), whether it
-/// is of a side chain, whether it is polar, and its chain in the batch (19 bits).
+/// is of a side chain, whether it is polar, and its chain in the batch (19 bits). In the tag of a
+/// ligand's atom the two flags tell whether it belongs to a ligand, not an ion or glycan, and
+/// whether it is a metal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(transparent)]
 pub(super) struct AtomTag(u32);
@@ -132,11 +136,14 @@ pub(super) const RADIUS_MAX: u32 = {
     }
     max
 };
+const _: () = assert!(RADIUS_MAX == constants::RADIUS_MAX as u32);
 
 impl AtomTag {
     pub(super) const RADIUS: u32 = (1 << 11) - 1;
     const SIDE: u32 = 1 << 11;
     const POLAR: u32 = 1 << 12;
+    const LIGAND: u32 = Self::SIDE;
+    const METAL: u32 = Self::POLAR;
     pub(super) const CHAIN_SHIFT: u32 = 13;
     /// Tags of the same chain differ only in bits below this one.
     pub(super) const FIRST_CHAIN_BIT: u32 = 1 << Self::CHAIN_SHIFT;
@@ -152,9 +159,19 @@ impl AtomTag {
         )
     }
 
-    /// This tag, which has no chain yet, for an atom of this chain of the batch.
+    /// The tag of an atom of a ligand, ion or glycan.
+    pub(super) fn of_ligand_atom(
+        radius_milli: u32,
+        is_ligand: bool,
+        is_metal: bool,
+        chain: u32,
+    ) -> Self {
+        AtomTag::new(radius_milli, is_ligand, is_metal, chain)
+    }
+
+    /// This tag, which has no chain yet, with a chain of the batch.
     #[inline]
-    pub(super) fn of_chain(self, chain: u32) -> Self {
+    pub(super) fn with_chain(self, chain: u32) -> Self {
         debug_assert!(self.chain() == 0 && chain < CHAINS_MAX);
         AtomTag(self.0 | chain << Self::CHAIN_SHIFT)
     }
@@ -177,6 +194,16 @@ impl AtomTag {
 
     pub(super) fn is_polar(self) -> bool {
         self.0 & Self::POLAR != 0
+    }
+
+    /// Whether an atom of a ligand, ion or glycan belongs to a ligand.
+    pub(super) fn is_ligand(self) -> bool {
+        self.0 & Self::LIGAND != 0
+    }
+
+    /// Whether an atom of a ligand, ion or glycan is a metal.
+    pub(super) fn is_metal(self) -> bool {
+        self.0 & Self::METAL != 0
     }
 
     pub(super) fn chain(self) -> u32 {
@@ -204,9 +231,10 @@ pub(super) struct SideChain {
     pub(super) chain: [Position; 5],
     /// A bit for each chi that has a bin, chi1's the lowest.
     pub(super) bins: u32,
-    /// The chi that half a turn does not change but for the atoms' names, and the number of missing
-    /// atoms; NULL_COUNT for none.
+    /// The chi that half a turn changes in the names of atoms alone; [`NULL_COUNT`] if there is
+    /// none.
     pub(super) symmetric: i32,
+    /// The number of missing atoms; [`NULL_COUNT`] for other residues than standard ones.
     pub(super) missing: i32,
     pub(super) unused: u32,
 }
@@ -239,23 +267,23 @@ const _: () = assert!(size_of::<ResidueSpan>() == 16);
 
 impl ResidueSpan {
     /// The residue is present.
-    pub(super) const PRESENT: u8 = 1;
+    pub(super) const PRESENT: u8 = constants::PRESENT;
     /// It is linked to the residue before it.
-    pub(super) const LINKED: u8 = 2;
+    pub(super) const LINKED: u8 = constants::LINKED;
     /// It is one of the twenty standard amino acids, or selenomethionine.
-    pub(super) const STANDARD: u8 = 4;
+    pub(super) const STANDARD: u8 = constants::STANDARD;
     /// Its atoms have names.
-    pub(super) const NAMED: u8 = 8;
+    pub(super) const NAMED: u8 = constants::NAMED;
 
     pub(super) fn is(&self, flag: u8) -> bool {
         self.flags & flag != 0
     }
 
-    /// Whether residue `at` of the batch exists and is linked to the one before it.
-    pub(super) fn is_linked(residues: &[ResidueSpan], at: usize) -> bool {
-        let pair = at
+    /// Whether residue `index` of the batch exists and is linked to the one before it.
+    pub(super) fn is_linked(residues: &[ResidueSpan], index: usize) -> bool {
+        let pair = index
             .checked_sub(1)
-            .and_then(|before| residues.get(before..=at));
+            .and_then(|before| residues.get(before..=index));
         pair.is_some_and(|pair| {
             pair[1].is(ResidueSpan::LINKED) && pair[0].structure == pair[1].structure
         })
@@ -285,7 +313,7 @@ pub(super) struct StructureSpan {
     /// Atoms of ligands, which follow the others along the axis of atoms. Only the buffer of bound
     /// atoms has them; in other buffers they are absent.
     pub(super) ligand_atom_count: u32,
-    /// Those of them that are of glycans, which are the first.
+    /// Atoms of glycans, which are the first of the ligands' atoms.
     pub(super) glycan_atom_count: u32,
     pub(super) ligand_start: u32,
     pub(super) ligand_count: u32,
@@ -394,7 +422,7 @@ impl ChainSpan {
 
 /// The largest number of bridges of a residue: each needs a bond of its own N-H or of the next
 /// residue's. Both have two bonds, and each bond may take part in two patterns.
-pub(super) const BRIDGES_MAX: usize = 8;
+pub(super) const BRIDGES_MAX: usize = constants::BRIDGES_MAX as usize;
 
 /// The bridges of one residue, sorted by partner: twice the partner's index in the batch, plus one
 /// if the strands are antiparallel; all bits set after the last.

@@ -2,6 +2,7 @@
 
 use super::cell_kind::CellKind;
 use super::columns::{ColumnDecl, ColumnKind, NULL_COUNT, TableName, Tolerance};
+use super::constants;
 use super::cpu::split::{for_each_row, for_each_row_of_two};
 use super::cutoff::Cutoff;
 use super::feature::{About, Feature, SettingField};
@@ -13,7 +14,7 @@ use super::sasa::{AREA_ROTATION, AREA_TOLERANCE, bound_areas, glycan_deltas, lig
 use crate::error::{Error, Result};
 
 /// The search for ligands and metals ends at this distance, in 0.001 A.
-const LIGAND_REACH: u32 = 12_000;
+const LIGAND_REACH: u32 = constants::LIGAND_REACH as u32;
 
 /// The words of the settings `ligands` and `ligand.agents`.
 const CHOICES: &[&str; 2] = &["drop", "keep"];
@@ -132,7 +133,7 @@ impl Feature for Ligands {
             "Residues with a heavy atom within {} A of one of the ligand's.",
             self.cutoff.angstrom()
         );
-        let of_ligands = [
+        let ligand_columns = [
             area("sasa_alone", "Solvent-accessible area of the ligand alone."),
             area(
                 "sasa_buried",
@@ -140,12 +141,12 @@ impl Feature for Ligands {
             ),
             ColumnDecl::residue("contact_residues", ColumnKind::Count, "", near),
         ];
-        let of_ligands = of_ligands.map(|column| column.of(TableName::Ligands));
+        let ligand_columns = ligand_columns.map(|column| column.in_table(TableName::Ligands));
         let columns = columns.map(|column| match &*column.name {
             "metal_dmin" => column.idle_when("no metal was read near a residue"),
             _ => idle(column),
         });
-        columns.into_iter().chain(of_ligands).collect()
+        columns.into_iter().chain(ligand_columns).collect()
     }
 
     fn record(&self, r: &mut FeatureRecorder<'_>) {
@@ -190,7 +191,7 @@ impl Feature for Ligands {
             cutoff: self.cutoff.milli_angstrom(),
         };
         r.launch_warps(LIGANDS, args);
-        (0..2).for_each(|at| r.column(areas, at));
+        (0..2).for_each(|i| r.column(areas, i));
         r.column(near, 0);
     }
 
@@ -210,20 +211,20 @@ impl Twin for ligand_residues::Views<'_> {
         let (cells, cutoff) = (&self.cells, self.cutoff);
         for_each_row(counts, 1, |rows, counts| {
             let mut near = Vec::new();
-            for (own, count) in rows.zip(counts) {
-                let ligand = &self.ligands[own];
+            for (row, count) in rows.zip(counts) {
+                let ligand = &self.ligands[row];
                 let atoms = &self.atoms[ligand.atoms()];
                 near.clear();
                 if !atoms.is_empty() {
                     let grid = &structures[ligand.structure as usize].atom_grid;
                     let (low, high) = corners(atoms.iter().map(|atom| atom.position.into()));
                     let around = cells.runs_around(grid, low, high, cutoff as i32).flatten();
-                    let found = around.filter_map(|at| {
-                        let residue = self.residue_of[cells.source[at] as usize];
+                    let found = around.filter_map(|index| {
+                        let residue = self.residue_of[cells.source[index] as usize];
                         let there = Position {
-                            x: cells.x[at],
-                            y: cells.y[at],
-                            z: cells.z[at],
+                            x: cells.x[index],
+                            y: cells.y[index],
+                            z: cells.z[index],
                         };
                         let mut squares = atoms.iter().map(|atom| atom.position.squared_to(there));
                         let is_near = residue != 0 && squares.any(|d2| d2 < cutoff * cutoff);
@@ -239,12 +240,13 @@ impl Twin for ligand_residues::Views<'_> {
     }
 }
 
-/// What is nearest to a residue.
-struct Nearest {
+/// The nearest ligand and the nearest metal of a residue, and its contacts.
+struct NearestLigand {
     /// The squared distance and the ligand, so that of equal distances the lower ligand is less.
     ligand: (u32, u32),
-    /// The squared distance of a metal.
+    /// The squared distance of the nearest metal.
     metal: u32,
+    /// The number of contacts: pairs of atoms within the cutoff.
     pairs: u32,
 }
 
@@ -263,12 +265,12 @@ impl Twin for nearest_ligand::Views<'_> {
                     .chunks_exact_mut(2)
                     .zip(contacts.chunks_exact_mut(2));
                 for (row, (distances, contacts)) in rows.zip(out) {
-                    let own = &self.residues[row];
-                    let structure = &structures[own.structure as usize];
+                    let residue = &self.residues[row];
+                    let structure = &structures[residue.structure as usize];
                     let near = search(
                         &self.cells,
                         structure,
-                        own,
+                        residue,
                         self.atoms,
                         self.ligand_of,
                         self.cutoff,
@@ -297,33 +299,33 @@ impl Twin for nearest_ligand::Views<'_> {
 fn search(
     cells: &Cells<'_>,
     structure: &StructureSpan,
-    own: &ResidueSpan,
+    residue: &ResidueSpan,
     atoms: &[Atom],
     ligand_of: &[u32],
     cutoff: u32,
-) -> Nearest {
-    let mut nearest = Nearest {
+) -> NearestLigand {
+    let mut nearest = NearestLigand {
         ligand: (u32::MAX, u32::MAX),
         metal: u32::MAX,
         pairs: 0,
     };
-    if structure.ligand_atom_count == 0 || own.atom_count == 0 {
+    if structure.ligand_atom_count == 0 || residue.atom_count == 0 {
         return nearest;
     }
-    let atoms = &atoms[own.atoms()];
+    let atoms = &atoms[residue.atoms()];
     let (low, high) = corners(atoms.iter().map(|atom| atom.position.into()));
     let first_of_ligands = structure.atoms().end as u32;
     let reach = LIGAND_REACH as i32;
     for run in cells.runs_around(&structure.atom_grid, low, high, reach) {
-        for at in run {
-            let (source, tag) = (cells.source[at], cells.tag[at]);
-            if source < first_of_ligands || !(tag.is_side() || tag.is_polar()) {
+        for index in run {
+            let (source, tag) = (cells.source[index], cells.tag[index]);
+            if source < first_of_ligands || !(tag.is_ligand() || tag.is_metal()) {
                 continue;
             }
             let there = Position {
-                x: cells.x[at],
-                y: cells.y[at],
-                z: cells.z[at],
+                x: cells.x[index],
+                y: cells.y[index],
+                z: cells.z[index],
             };
             let (mut d2, mut near) = (u32::MAX, 0);
             for atom in atoms {
@@ -331,11 +333,11 @@ fn search(
                 d2 = d2.min(pair);
                 near += u32::from(pair < cutoff * cutoff);
             }
-            if tag.is_side() {
+            if tag.is_ligand() {
                 nearest.ligand = nearest.ligand.min((d2, ligand_of[source as usize]));
                 nearest.pairs += near;
             }
-            if tag.is_polar() {
+            if tag.is_metal() {
                 nearest.metal = nearest.metal.min(d2);
             }
         }

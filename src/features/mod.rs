@@ -13,6 +13,7 @@ mod centrality;
 mod cluster;
 mod columns;
 mod config;
+mod constants;
 mod contact_number;
 mod contact_order;
 mod contacts;
@@ -84,7 +85,7 @@ pub use table::{Column, FeatureTable, Values};
 /// The workload that computes features of structures.
 pub struct Features {
     config: FeatureConfig,
-    /// The tables that are read.
+    /// The tables whose columns are read.
     tables: Vec<TableName>,
 }
 
@@ -102,8 +103,8 @@ impl Features {
         })
     }
 
-    /// Reads the columns of `tables` alone: the [`FeatureTable`]s have none of the others, and no time
-    /// is spent on them. Rows of pairs are read in any case.
+    /// Reads the columns of `tables` alone: the [`FeatureTable`]s have none of the others, and no
+    /// time is spent on them. Rows of pairs are read in any case.
     #[must_use]
     pub fn reading(mut self, tables: &[TableName]) -> Self {
         self.tables = tables.to_vec();
@@ -166,19 +167,19 @@ pub fn twins() -> Vec<(String, Twin)> {
     .collect()
 }
 
-/// Attaches the code of a kernel for `recorder`: `own`, or that of the built-in kernels.
+/// Attaches the code of a kernel for `recorder`: `user_image`, or the image of a built-in kernel.
 ///
 /// The kernels rely on the header and on the descriptors that [`pack`] writes. Only a recorder that
 /// an engine made for [`Features`] guarantees both. Any other gets the kernel without its code, so
 /// that only the twin can run.
-fn with_code(kernel: Kernel, own: Option<&Arc<Image>>, recorder: &Recorder) -> Kernel {
+fn with_code(kernel: Kernel, user_image: Option<&Arc<Image>>, recorder: &Recorder) -> Kernel {
     if !recorder.is_for::<Features>() {
         return kernel;
     }
-    if let Some(own) = own {
+    if let Some(user_image) = user_image {
         // SAFETY: the caller of `OwnKernel::new` promised that the code keeps to its parameters over
         // the inputs of an engine's batches, and the recorder is an engine's (checked above).
-        return unsafe { kernel.code(own) };
+        return unsafe { kernel.code(user_image) };
     }
     let built_in = match kernel.name() {
         fused::NAME => fused::image(),
@@ -230,11 +231,11 @@ impl Workload for Features {
         &self,
         buffers: &FeatureBuffers,
         item: &Input,
-        at: Extent,
+        offset: Extent,
         views: &mut WriteViews<'_>,
     ) -> Result<()> {
         let structure = item.structure.as_ref().map_err(Clone::clone)?;
-        pack::write(&buffers.inputs, structure, at, views);
+        pack::write(&buffers.inputs, structure, offset, views);
         Ok(())
     }
 
@@ -261,10 +262,10 @@ impl Workload for Features {
         let items: Vec<_> = items.map(|item| (item.at, item.extent)).collect();
         let (columns, rows) = buffers.read(views, &items, pool);
         let columns = Arc::new(columns);
-        let table = |((at, extent), rows): ((Extent, Extent), _)| {
-            buffers.check(views, at[STRUCTURES])?;
+        let table = |((offset, extent), rows): ((Extent, Extent), _)| {
+            buffers.check(views, offset[STRUCTURES])?;
             let columns = Arc::clone(&columns);
-            Ok(FeatureTable::of_batch(columns, at, extent, rows))
+            Ok(FeatureTable::of_batch(columns, offset, extent, rows))
         };
         Some(items.into_iter().zip(rows).map(table).collect())
     }
@@ -275,9 +276,9 @@ impl Workload for Features {
         items: &mut dyn Iterator<Item = BatchItem<'_, Input>>,
         views: &ReadViews<'_>,
     ) -> Result<Vec<(usize, Extent)>> {
-        let needed = |(index, BatchItem { at, extent, .. }): (usize, BatchItem<'_, Input>)| {
-            buffers.check(views, at[STRUCTURES]).ok()?;
-            Some((index, buffers.outgrown(views, at, extent)?))
+        let needed = |(index, item): (usize, BatchItem<'_, Input>)| {
+            buffers.check(views, item.at[STRUCTURES]).ok()?;
+            Some((index, buffers.outgrown(views, item.at, item.extent)?))
         };
         Ok(items.enumerate().filter_map(needed).collect())
     }

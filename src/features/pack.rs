@@ -48,40 +48,40 @@ pub(super) fn extent(structure: &CheckedStructure) -> Result<Extent> {
 pub(super) fn write(
     inputs: &Inputs,
     structure: &CheckedStructure,
-    at: Extent,
+    offset: Extent,
     views: &mut WriteViews<'_>,
 ) {
     let residues = &structure.residues;
-    let span = structure_span(structure, at);
+    let span = structure_span(structure, offset);
     if let Some(buffer) = inputs.structures {
         views.take(buffer)[0] = span;
     }
     if let Some(buffer) = inputs.residues {
-        write_residues(views.take(buffer), structure, at);
+        write_residues(views.take(buffer), structure, offset);
     }
     if let Some(buffer) = inputs.tiles {
-        write_tiles(views.take(buffer), residues.len() as u32, at);
+        write_tiles(views.take(buffer), residues.len() as u32, offset);
     }
     let atoms = inputs
         .atoms
-        .map(|buffer| write_atoms(views.take(buffer), structure, at));
+        .map(|buffer| write_atoms(views.take(buffer), structure, offset));
     if let Some(buffer) = inputs.bound_atoms {
         let bound = views.take(buffer);
         match atoms {
             Some(atoms) => bound.copy_from_slice(atoms),
-            None => drop(write_atoms(bound, structure, at)),
+            None => drop(write_atoms(bound, structure, offset)),
         }
-        write_ligand_atoms(&mut bound[structure.xyz.len()..], structure, at);
+        write_ligand_atoms(&mut bound[structure.xyz.len()..], structure, offset);
     }
     if let Some(buffer) = inputs.ligand_of {
-        let (of_atoms, of_ligands) = views.take(buffer).split_at_mut(structure.xyz.len());
-        of_atoms.fill(u32::MAX);
+        let (polymer, others) = views.take(buffer).split_at_mut(structure.xyz.len());
+        polymer.fill(u32::MAX);
         let ligands = ligand_atoms(structure).map(|(ligand, _)| ligand);
-        let of_ligands = of_ligands.iter_mut().zip(ligands);
-        of_ligands.for_each(|(of, ligand)| *of = ligand);
+        let indices = others.iter_mut().zip(ligands);
+        indices.for_each(|(index, ligand)| *index = ligand);
     }
     if let Some(buffer) = inputs.ligands {
-        write_ligands(views.take(buffer), structure, at);
+        write_ligands(views.take(buffer), structure, offset);
     }
     if let Some(buffer) = inputs.backbone {
         let position = |atom| structure.position(atom).map_or(Position::NONE, Into::into);
@@ -103,8 +103,8 @@ pub(super) fn write(
     }
     if let Some(buffer) = inputs.names {
         let names: &[u8] = bytemuck::cast_slice(&structure.atom_name);
-        let (of_names, others) = views.take(buffer).split_at_mut(names.len());
-        of_names.copy_from_slice(names);
+        let (polymer, others) = views.take(buffer).split_at_mut(names.len());
+        polymer.copy_from_slice(names);
         others.fill(0);
     }
     if let Some(buffer) = inputs.b {
@@ -115,9 +115,9 @@ pub(super) fn write(
         });
     }
     if let Some(buffer) = inputs.atom_b {
-        let (of_atoms, of_ligands) = views.take(buffer).split_at_mut(structure.xyz.len());
-        of_atoms.copy_from_slice(&structure.b_factor);
-        of_ligands.fill(f32::NAN);
+        let (polymer, others) = views.take(buffer).split_at_mut(structure.xyz.len());
+        polymer.copy_from_slice(&structure.b_factor);
+        others.fill(f32::NAN);
     }
     if let Some(buffer) = inputs.sequence {
         let first = structure.first_positions();
@@ -127,14 +127,20 @@ pub(super) fn write(
             first.map_or(row, |(first, position)| position - first + 1)
         });
         let values = views.take(buffer).iter_mut();
-        values.zip(positions).for_each(|(to, from)| *to = from);
+        values
+            .zip(positions)
+            .for_each(|(value, position)| *value = position);
     }
     if let Some(buffer) = inputs.row_numbers {
         let rows = views.take(buffer).iter_mut();
         rows.zip(1..).for_each(|(number, row)| *number = row);
     }
     if let Some(buffer) = inputs.loose {
-        write_loose(bytemuck::cast_slice_mut(views.take(buffer)), structure, at);
+        write_loose(
+            bytemuck::cast_slice_mut(views.take(buffer)),
+            structure,
+            offset,
+        );
     }
     if let Some((buffer, names)) = &inputs.selected {
         let rows = views.take(*buffer).iter_mut().zip(residues);
@@ -142,11 +148,11 @@ pub(super) fn write(
     }
     for &(buffer, rows_per_unit) in &inputs.pair_rooms {
         let rows = |units: u32| units.saturating_mul(rows_per_unit as u32);
-        let room = [at[PAIR_ROOM], views.extent()[PAIR_ROOM]];
+        let room = [offset[PAIR_ROOM], views.extent()[PAIR_ROOM]];
         views.take(buffer).copy_from_slice(&room.map(rows));
     }
     if let Some(buffer) = inputs.rooms {
-        let room = [at[PAIR_ROOM], views.extent()[PAIR_ROOM]];
+        let room = [offset[PAIR_ROOM], views.extent()[PAIR_ROOM]];
         views.take(buffer).copy_from_slice(&room);
     }
     for (name, values) in &inputs.channels {
@@ -155,50 +161,50 @@ pub(super) fn write(
     let chains = inputs.chains.map(|buffer| views.take(buffer));
     let members = inputs.members.map(|buffer| views.take(buffer));
     if let Some(chains) = chains {
-        write_chains(chains, members, residues, at);
+        write_chains(chains, members, residues, offset);
     }
 }
 
-fn structure_span(structure: &CheckedStructure, at: Extent) -> StructureSpan {
+fn structure_span(structure: &CheckedStructure, offset: Extent) -> StructureSpan {
     let atom_count = structure.xyz.len();
     let ligand_atom_count = structure.ligand_atom_count();
     let glycans = structure.ligands.iter().filter(|ligand| is_glycan(ligand));
     let glycan_atom_count: usize = glycans.map(|ligand| ligand.atoms.len()).sum();
     StructureSpan {
-        residue_start: at[RESIDUES],
+        residue_start: offset[RESIDUES],
         residue_count: structure.residues.len() as u32,
-        atom_start: at[ATOMS],
+        atom_start: offset[ATOMS],
         atom_count: atom_count as u32,
-        chain_start: at[CHAINS],
+        chain_start: offset[CHAINS],
         chain_count: structure.chains.len() as u32,
         predicted: u32::from(structure.b_factor_kind == BFactorKind::Plddt),
-        tile_start: at[TILES],
+        tile_start: offset[TILES],
         ligand_atom_count: ligand_atom_count as u32,
         glycan_atom_count: glycan_atom_count as u32,
-        ligand_start: at[LIGANDS],
+        ligand_start: offset[LIGANDS],
         ligand_count: structure.ligands.len() as u32,
         atom_grid: Grid {
-            first: at[CELLS],
+            first: offset[CELLS],
             ..Grid::within(
                 structure.corners(),
                 atom_count + ligand_atom_count,
                 ATOM_CELL_SHIFT,
             )
         },
-        // The device lays it, if a feature asked for it.
+        // A kernel computes it if a feature asked for it.
         residue_grid: Grid::zeroed(),
     }
 }
 
-fn write_residues(spans: &mut [ResidueSpan], structure: &Structure, at: Extent) {
+fn write_residues(spans: &mut [ResidueSpan], structure: &Structure, offset: Extent) {
     let atoms = structure.atom_start.windows(2);
     let has_names = !structure.atom_name.is_empty();
     for ((span, residue), atoms) in spans.iter_mut().zip(&structure.residues).zip(atoms) {
         let flag = |set: bool, flag: u8| if set { flag } else { 0 };
         *span = ResidueSpan {
-            structure: at[STRUCTURES],
-            chain: at[CHAINS] + residue.chain,
-            atom_start: at[ATOMS] + atoms[0],
+            structure: offset[STRUCTURES],
+            chain: offset[CHAINS] + residue.chain,
+            atom_start: offset[ATOMS] + atoms[0],
             atom_count: (atoms[1] - atoms[0]) as u16,
             aa: residue.aa,
             flags: ResidueSpan::PRESENT
@@ -233,7 +239,7 @@ fn is_glycan(ligand: &Ligand) -> bool {
     ligand.kind == LigandKind::Glycan
 }
 
-/// The ligands with their indices, in the order of their atoms: glycans come first.
+/// The ligands with their indices, in the order in which the batch has their atoms: glycans first.
 fn ligands_by_atoms(structure: &Structure) -> impl Iterator<Item = (u32, &Ligand)> {
     let ligands = |glycans: bool| {
         let all = (0..).zip(&structure.ligands);
@@ -245,16 +251,16 @@ fn ligands_by_atoms(structure: &Structure) -> impl Iterator<Item = (u32, &Ligand
 /// The atoms of ligands, each with the index of its ligand.
 fn ligand_atoms(structure: &Structure) -> impl Iterator<Item = (u32, &LigandAtom)> {
     let ligands = ligands_by_atoms(structure);
-    ligands.flat_map(|(at, ligand)| ligand.atoms.iter().map(move |atom| (at, atom)))
+    ligands.flat_map(|(index, ligand)| ligand.atoms.iter().map(move |atom| (index, atom)))
 }
 
 /// Writes the spans of ligands in their order; the chain is the structure's first.
-fn write_ligands(spans: &mut [ResidueSpan], structure: &Structure, at: Extent) {
-    let mut atom_start = at[ATOMS] + structure.xyz.len() as u32;
+fn write_ligands(spans: &mut [ResidueSpan], structure: &Structure, offset: Extent) {
+    let mut atom_start = offset[ATOMS] + structure.xyz.len() as u32;
     for (index, ligand) in ligands_by_atoms(structure) {
         spans[index as usize] = ResidueSpan {
-            structure: at[STRUCTURES],
-            chain: at[CHAINS],
+            structure: offset[STRUCTURES],
+            chain: offset[CHAINS],
             atom_start,
             atom_count: ligand.atoms.len() as u16,
             aa: b'X',
@@ -264,25 +270,24 @@ fn write_ligands(spans: &mut [ResidueSpan], structure: &Structure, at: Extent) {
     }
 }
 
-/// Writes the atoms of ligands. Of their tags, "side chain" stands for an atom of a ligand, which
-/// those of ions and glycans are not, and "polar" for a metal; the chain is the structure's first.
-fn write_ligand_atoms(atoms: &mut [Atom], structure: &Structure, at: Extent) {
-    for (to, (ligand, atom)) in atoms.iter_mut().zip(ligand_atoms(structure)) {
+/// Writes the atoms of ligands, ions and glycans. The chain in their tags is the structure's first.
+fn write_ligand_atoms(atoms: &mut [Atom], structure: &Structure, offset: Extent) {
+    for (packed, (ligand, atom)) in atoms.iter_mut().zip(ligand_atoms(structure)) {
         let kind = structure.ligands[ligand as usize].kind;
-        *to = Atom {
+        *packed = Atom {
             position: atom.xyz.into(),
-            tag: AtomTag::new(
+            tag: AtomTag::of_ligand_atom(
                 atom.class.radius_milli_angstrom(),
                 kind == LigandKind::Ligand,
                 atom.is_metal(),
-                at[CHAINS],
+                offset[CHAINS],
             ),
         };
     }
 }
 
-/// Writes the atoms of the polymer; those of ligands become absent. Returns what was written.
-fn write_atoms<'a>(atoms: &'a mut [Atom], structure: &Structure, at: Extent) -> &'a [Atom] {
+/// Writes the atoms of the polymer, and marks those of ligands as absent. Returns `atoms`.
+fn write_atoms<'a>(atoms: &'a mut [Atom], structure: &Structure, offset: Extent) -> &'a [Atom] {
     let tags = tags_of_classes();
     let mut write = |chain: u32, range: Range<usize>| {
         let classes: &[u8] = bytemuck::cast_slice(&structure.class[range.clone()]);
@@ -290,7 +295,7 @@ fn write_atoms<'a>(atoms: &'a mut [Atom], structure: &Structure, at: Extent) -> 
         for (atom, (&position, class)) in atoms[range].iter_mut().zip(columns) {
             *atom = Atom {
                 position: position.into(),
-                tag: tags[usize::from(*class)].of_chain(at[CHAINS] + chain),
+                tag: tags[usize::from(*class)].with_chain(offset[CHAINS] + chain),
             };
         }
     };
@@ -327,39 +332,43 @@ fn tags_of_classes() -> &'static [AtomTag; 256] {
 
 /// Whether one of `names` is the residue's one-letter code, its name or its parent's name.
 fn is_named(residue: &Residue, names: &[String]) -> bool {
-    let is = |name: &[u8], id: &[u8; 8]| id.trim_ascii_end() == name;
+    let is_id = |name: &[u8], id: &[u8; 8]| id.trim_ascii_end() == name;
     names.iter().any(|name| match name.as_bytes() {
         [letter] => residue.aa == *letter,
-        name => is(name, &residue.comp_id) || is(name, &residue.parent_comp_id),
+        name => is_id(name, &residue.comp_id) || is_id(name, &residue.parent_comp_id),
     })
 }
 
 /// The structure's values of a channel; NaN for a value that is missing or not finite.
 fn write_channel(values: &mut [f32], structure: &Structure, name: &str) {
-    let of_file = match structure.b_factor_kind {
+    let channel_of_file = match structure.b_factor_kind {
         BFactorKind::Temperature => B_CA,
         BFactorKind::Plddt => PLDDT,
     };
-    let own = |row: usize| match structure.channels.iter().find(|own| own.name == name) {
+    let value_of = |row: usize| match structure
+        .channels
+        .iter()
+        .find(|channel| channel.name == name)
+    {
         Some(channel) => channel.values.get(row).copied(),
-        None if name == of_file => {
+        None if name == channel_of_file => {
             let ca = structure.residues[row].ca;
             structure.b_factor.get(ca as usize).copied()
         }
         None => None,
     };
     for (row, value) in values.iter_mut().enumerate() {
-        *value = own(row)
+        *value = value_of(row)
             .filter(|value| value.is_finite())
             .unwrap_or(f32::NAN);
     }
 }
 
-fn write_tiles(tiles: &mut [Tile], residue_count: u32, at: Extent) {
+fn write_tiles(tiles: &mut [Tile], residue_count: u32, offset: Extent) {
     for (index, tile) in tiles.iter_mut().enumerate() {
         let first = index as u32 * TILE;
         *tile = Tile {
-            residue_start: at[RESIDUES],
+            residue_start: offset[RESIDUES],
             residue_count,
             first,
             count: TILE.min(residue_count - first),
@@ -373,18 +382,18 @@ fn write_chains(
     chains: &mut [ChainSpan],
     members: Option<&mut [u32]>,
     residues: &[Residue],
-    at: Extent,
+    offset: Extent,
 ) {
     chains.fill(ChainSpan {
-        structure: at[STRUCTURES],
-        member_start: at[RESIDUES],
+        structure: offset[STRUCTURES],
+        member_start: offset[RESIDUES],
         count: 0,
         unused: 0,
     });
     for residue in residues {
         chains[residue.chain as usize].count += 1;
     }
-    let mut start = at[RESIDUES];
+    let mut start = offset[RESIDUES];
     for chain in chains.iter_mut() {
         chain.member_start = start;
         start += chain.count;
@@ -393,18 +402,18 @@ fn write_chains(
         return;
     };
     let mut next: Vec<u32> = chains.iter().map(|chain| chain.member_start).collect();
-    for (index, residue) in (at[RESIDUES]..).zip(residues) {
+    for (index, residue) in (offset[RESIDUES]..).zip(residues) {
         let next = &mut next[residue.chain as usize];
-        members[(*next - at[RESIDUES]) as usize] = index;
+        members[(*next - offset[RESIDUES]) as usize] = index;
         *next += 1;
     }
 }
 
 /// Writes for each chain the first of its loose atoms in the batch, and the number of loose atoms
 /// up to its last.
-fn write_loose(chains: &mut [[u32; 2]], structure: &Structure, at: Extent) {
+fn write_loose(chains: &mut [[u32; 2]], structure: &Structure, offset: Extent) {
     chains.fill([0; 2]);
-    let mut next = at[ATOMS] + structure.atom_start.last().copied().unwrap_or(0);
+    let mut next = offset[ATOMS] + structure.atom_start.last().copied().unwrap_or(0);
     for span in &structure.loose {
         let [first, count] = &mut chains[span.chain as usize];
         if *count == 0 {

@@ -33,7 +33,7 @@ enum PairsOf {
         ends: Buffer<i32>,
         rows_per_unit: usize,
     },
-    /// In so many rows for each residue. Those from the first null on are none.
+    /// Each residue has so many rows. From the first null on, they are unused.
     Residue(usize),
 }
 
@@ -47,7 +47,7 @@ pub(super) struct PairLists {
     pub(super) ends: Buffer<i32>,
     /// Scratch memory, `[rooms, rows_per_unit]`.
     pub(super) unsorted: Buffer<u32>,
-    /// The second residue of each pair, likewise.
+    /// The second residue of each pair, `[rooms, rows_per_unit]`.
     pub(super) partners: Buffer<i32>,
 }
 
@@ -141,11 +141,11 @@ impl PairTable {
         2 + self.reals.len()
     }
 
-    /// The extent that a structure needs for its pairs, if it is larger than its own.
+    /// The extent that a structure needs for its pairs; `None` if its extent is large enough.
     pub(super) fn outgrown(
         &self,
         views: &ReadViews<'_>,
-        at: Extent,
+        offset: Extent,
         extent: Extent,
     ) -> Option<Extent> {
         let PairsOf::Room {
@@ -155,7 +155,7 @@ impl PairTable {
         else {
             return None;
         };
-        let last = at[RESIDUES] as usize + (extent[RESIDUES] as usize).checked_sub(1)?;
+        let last = offset[RESIDUES] as usize + (extent[RESIDUES] as usize).checked_sub(1)?;
         let rows = views.get(ends)[last] as usize;
         let units = u32::try_from(rows.div_ceil(rows_per_unit)).unwrap_or(u32::MAX);
         (units > extent[PAIR_ROOM]).then(|| extent.with(PAIR_ROOM, units))
@@ -175,13 +175,13 @@ impl PairTable {
             second: Vec::new(),
             reals: vec![Vec::new(); self.reals.len()],
         };
-        for (&(at, extent), rows) in items.iter().zip(rows) {
+        for (&(offset, extent), rows) in items.iter().zip(rows) {
             let start = pairs.first.len();
-            self.read_item(views, at, extent, &mut pairs);
-            let own = start..pairs.first.len();
+            self.read_item(views, offset, extent, &mut pairs);
+            let range = start..pairs.first.len();
             match self.table {
-                TableName::Contacts => rows.contacts = own,
-                _ => rows.hydrogen_bonds = own,
+                TableName::Contacts => rows.contacts = range,
+                _ => rows.hydrogen_bonds = range,
             }
         }
         let reals = pairs.reals.into_iter().map(Values::Real);
@@ -189,15 +189,15 @@ impl PairTable {
         columns.0[self.table as usize] = residues.into_iter().chain(reals).collect();
     }
 
-    /// Adds the rows of an item; none if they have outgrown its room.
-    fn read_item(&self, views: &ReadViews<'_>, at: Extent, extent: Extent, pairs: &mut Pairs) {
-        let own = at[RESIDUES] as usize..(at[RESIDUES] + extent[RESIDUES]) as usize;
+    /// Adds the rows of an item. Adds none if they have outgrown the item's room.
+    fn read_item(&self, views: &ReadViews<'_>, offset: Extent, extent: Extent, pairs: &mut Pairs) {
+        let residues = offset[RESIDUES] as usize..(offset[RESIDUES] + extent[RESIDUES]) as usize;
         match self.rows {
             PairsOf::Room {
                 ends,
                 rows_per_unit,
             } => {
-                let ends = &views.get(ends)[own];
+                let ends = &views.get(ends)[residues];
                 let rows = ends.last().map_or(0, |&end| end as usize);
                 if rows > extent[PAIR_ROOM] as usize * rows_per_unit {
                     return;
@@ -208,12 +208,12 @@ impl PairTable {
                     pairs.first.extend(std::iter::repeat_n(residue, count));
                     before = end;
                 }
-                let first = at[PAIR_ROOM] as usize * rows_per_unit;
+                let first = offset[PAIR_ROOM] as usize * rows_per_unit;
                 self.read_rows(views, first..first + rows, pairs);
             }
             PairsOf::Residue(count) => {
                 let partners = views.get(self.partners);
-                for (residue, row) in (0..).zip(own) {
+                for (residue, row) in (0..).zip(residues) {
                     let rows = &partners[row * count..][..count];
                     let found = rows.iter().take_while(|&&partner| partner != NULL_COUNT);
                     let found = found.count();
@@ -247,16 +247,16 @@ impl Twin for pair_ends::Views<'_> {
         let structures = StructureSpan::live(self.header, self.structures);
         for structure in structures {
             let mut sum = 0;
-            for own in structure.residues() {
-                sum += self.degrees[own];
-                self.ends[own] = sum;
+            for residue in structure.residues() {
+                sum += self.degrees[residue];
+                self.ends[residue] = sum;
             }
         }
     }
 }
 
-/// The residues that have rows in their structures' rooms, each with these. None of a structure whose
-/// rows have outgrown its room.
+/// Each residue that has rows in its structure's room, with their range. Leaves out structures
+/// whose rows have outgrown their room.
 pub(super) fn listed_rows(
     structures: &[StructureSpan],
     rooms: &[u32],

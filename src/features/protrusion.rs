@@ -161,17 +161,17 @@ impl Spheres<'_> {
         let [sphere_volume, atom_volume] = self.volumes;
         for_each_row(cx, 2, |rows, cx| {
             dispatch!(simd::level(), simd => {
-                for (own, cx) in rows.zip(cx.chunks_exact_mut(2)) {
-                    let own = &self.residues[own];
-                    if own.atom_count == 0 {
+                for (row, cx) in rows.zip(cx.chunks_exact_mut(2)) {
+                    let residue = &self.residues[row];
+                    if residue.atom_count == 0 {
                         cx.fill(f32::NAN);
                         continue;
                     }
-                    let grid = &self.structures[own.structure as usize].atom_grid;
+                    let grid = &self.structures[residue.structure as usize].atom_grid;
                     // Otherwise candidates are so near that no difference needs to be clamped.
                     let bounded = grid.wraps() || radius + (1 << grid.shift) > REACH;
                     let (mut sum, mut largest) = (0.0, f64::NEG_INFINITY);
-                    for atom in &self.atoms[own.atoms()] {
+                    for atom in &self.atoms[residue.atoms()] {
                         let point = atom.position;
                         let runs = cells.runs(grid, point.into(), radius as i32);
                         let near = if OWN_CHAIN {
@@ -188,7 +188,7 @@ impl Spheres<'_> {
                         sum += free_to_filled;
                         largest = free_to_filled.max(largest);
                     }
-                    let mean = sum / f64::from(own.atom_count);
+                    let mean = sum / f64::from(residue.atom_count);
                     cx.copy_from_slice(&[mean as f32, largest as f32]);
                 }
             });
@@ -205,10 +205,10 @@ fn atoms_within<S: Simd, const BOUNDED: bool>(
     radius: u32,
 ) -> u32 {
     let mut near = 0;
-    for (at, lanes) in vectors_of(simd, runs) {
-        let dx = load(simd, cells.x, at, lanes) - point.x;
-        let dy = load(simd, cells.y, at, lanes) - point.y;
-        let dz = load(simd, cells.z, at, lanes) - point.z;
+    for (first, lanes) in vectors_of(simd, runs) {
+        let dx = load(simd, cells.x, first, lanes) - point.x;
+        let dy = load(simd, cells.y, first, lanes) - point.y;
+        let dz = load(simd, cells.z, first, lanes) - point.z;
         let d2 = if BOUNDED {
             squared::<S>(dx, dy, dz, radius as i32)
         } else {

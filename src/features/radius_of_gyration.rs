@@ -23,10 +23,10 @@ impl Feature for RadiusOfGyration {
     }
 
     fn columns(&self) -> Vec<ColumnDecl> {
-        let column = |table, name: &str, of: &str| {
-            let about = format!("Radius of gyration of {of}, all of one weight.");
+        let column = |table, name: &str, whose: &str| {
+            let about = format!("Radius of gyration of {whose}, all of one weight.");
             ColumnDecl::residue(name, ColumnKind::Real, "A", about)
-                .of(table)
+                .in_table(table)
                 .rotation(Tolerance::relative(1e-4))
         };
         vec![
@@ -82,8 +82,8 @@ impl Twin for radius_of_gyration::Views<'_> {
             .par_iter()
             .zip(radii)
             .for_each(|(structure, radius)| {
-                let own = atoms[structure.along(axis)].iter();
-                *radius = radius_of(own.filter(|atom| atom.is_present()));
+                let atoms = atoms[structure.along(axis)].iter();
+                *radius = radius_of(atoms.filter(|atom| atom.is_present()));
             });
     }
 }
@@ -104,12 +104,12 @@ impl Twin for chain_radius_of_gyration::Views<'_> {
         let loose: &[[u32; 2]] = cast_slice(loose);
 
         let blocks = chains.par_iter().zip(loose).zip(radii).enumerate();
-        blocks.for_each(|(own, ((chain, &[first, count]), radius))| {
+        blocks.for_each(|(index, ((chain, &[first, count]), radius))| {
             let rows = chain.members(members).iter();
-            let of_rows = rows.flat_map(|&row| &atoms[residues[row as usize].atoms()]);
+            let residue_atoms = rows.flat_map(|&row| &atoms[residues[row as usize].atoms()]);
             let loose = atoms[first as usize..][..count as usize].iter();
-            let is_own = |atom: &&Atom| atom.is_present() && atom.tag.chain() as usize == own;
-            *radius = radius_of(of_rows.chain(loose.filter(is_own)));
+            let is_own = |atom: &&Atom| atom.is_present() && atom.tag.chain() as usize == index;
+            *radius = radius_of(residue_atoms.chain(loose.filter(is_own)));
         });
     }
 }

@@ -22,7 +22,7 @@ pub enum Reals {
 }
 
 impl Reals {
-    /// All of them, by the names that a config gives them.
+    /// All variants, with their names in a config.
     pub const NAMES: [(&'static str, Reals); 3] = [
         ("f32", Reals::F32),
         ("f16", Reals::F16),

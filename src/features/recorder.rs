@@ -3,7 +3,7 @@
 
 use super::columns::TableName;
 use super::density;
-use super::fused::{self, Fusion, Program};
+use super::fused::{self, Fusion, StepProgram};
 use super::inputs::Inputs;
 use super::interfaces::{InterfaceBuffers, InterfaceColumns};
 use super::kernels::{BuiltIn, WithCode};
@@ -25,7 +25,7 @@ use rayon::prelude::*;
 use std::any::Any;
 use std::sync::Arc;
 
-/// The fewest values that are worth the attention of another thread.
+/// The smallest number of values for which another thread pays off.
 const VALUES_OF_TASK: usize = 1 << 17;
 
 /// The workload's buffers.
@@ -36,19 +36,22 @@ pub struct FeatureBuffers {
     pub(super) pairs: Vec<PairTable>,
     pub(super) interfaces: Option<InterfaceBuffers>,
     pub(super) depth_points: Option<PointTotals>,
-    /// The flags of each structure's density, `[structures]`; 0 for a structure that is not too dense.
+    /// The flags of each structure's density, `[structures]`; 0 for a structure that is not too
+    /// dense.
     pub(super) density: Option<Buffer<u32>>,
 }
 
 impl FeatureBuffers {
-    /// Checks that the points of a structure, the batch's `own`-th, are not too dense.
+    /// Checks that the points of a structure are not too dense; `structure` is its index in the
+    /// batch.
     ///
     /// # Errors
     /// See [`density::check`].
-    pub(super) fn check(&self, views: &ReadViews<'_>, own: u32) -> Result<()> {
+    pub(super) fn check(&self, views: &ReadViews<'_>, structure: u32) -> Result<()> {
         match self.density {
-            // `rejected.jsonl` has had this place since the host checked while it wrote.
-            Some(flags) => density::check(views.get(flags)[own as usize]).within(|| "write"),
+            // The host used to check this while it wrote the inputs, and `rejected.jsonl` still
+            // names that stage.
+            Some(flags) => density::check(views.get(flags)[structure as usize]).within(|| "write"),
             None => Ok(()),
         }
     }
@@ -65,8 +68,8 @@ impl FeatureBuffers {
         let columns: Vec<_> = match pool {
             Some(pool) => pool.install(|| {
                 let rows = views.extent()[RESIDUES].max(1) as usize;
-                let of_task = VALUES_OF_TASK.div_ceil(rows);
-                let columns = self.results.par_iter().with_min_len(of_task);
+                let columns_per_task = VALUES_OF_TASK.div_ceil(rows);
+                let columns = self.results.par_iter().with_min_len(columns_per_task);
                 columns.map(read).collect()
             }),
             None => self.results.iter().map(read).collect(),
@@ -81,34 +84,34 @@ impl FeatureBuffers {
         }
         if let Some(buffers) = self.interfaces {
             let mut columns = InterfaceColumns::default();
-            for (rows, &(at, extent)) in rows.iter_mut().zip(items) {
-                rows.interfaces = buffers.read(views, at, extent, &mut columns);
+            for (rows, &(offset, extent)) in rows.iter_mut().zip(items) {
+                rows.interfaces = buffers.read(views, offset, extent, &mut columns);
             }
             shared.0[TableName::Interfaces as usize] = columns.into_values();
         }
         (shared, rows)
     }
 
-    /// The extent that a structure needs for what has a number that follows from the data, if it is
-    /// larger than its own.
+    /// The extent that a structure needs for its rows and points whose number follows from the
+    /// data; `None` if its extent is large enough.
     pub(super) fn outgrown(
         &self,
         views: &ReadViews<'_>,
-        at: Extent,
+        offset: Extent,
         extent: Extent,
     ) -> Option<Extent> {
         let pairs = self.pairs.iter();
-        let pairs = pairs.filter_map(|pairs| pairs.outgrown(views, at, extent));
+        let pairs = pairs.filter_map(|pairs| pairs.outgrown(views, offset, extent));
         let interfaces = self.interfaces.as_ref();
-        let interfaces = interfaces.and_then(|buffers| buffers.outgrown(views, at, extent));
+        let interfaces = interfaces.and_then(|buffers| buffers.outgrown(views, offset, extent));
         let points = self.depth_points.as_ref();
-        let points = points.and_then(|totals| totals.outgrown(views, at, extent));
+        let points = points.and_then(|totals| totals.outgrown(views, offset, extent));
         pairs.chain(interfaces).chain(points).reduce(Extent::max)
     }
 }
 
 /// A launch that is not recorded yet.
-struct Launch {
+struct PendingLaunch {
     kernel: Kernel,
     blocks: u32,
     args: Vec<Arg>,
@@ -116,7 +119,7 @@ struct Launch {
 
 /// A launch of a kernel of the user's own.
 pub(super) struct OwnLaunch {
-    /// Without its code.
+    /// The declaration; [`FeatureRecorder::finish`] attaches the code.
     pub(super) kernel: Kernel,
     pub(super) image: Arc<Image>,
     /// There is a thread for each unit of the axis.
@@ -128,34 +131,34 @@ pub(super) struct OwnLaunch {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LaunchIndex(usize);
 
-/// How many units of an axis a block takes.
+/// The threads that work on one unit of an axis.
 #[derive(Clone, Copy)]
-enum BlockTakes {
-    ThreadEach,
-    WarpEach,
-    One,
+enum WorkUnit {
+    Thread,
+    Warp,
+    Block,
 }
 
 /// Records the features of one bucket. It collects launches until all features have asked for their
 /// inputs, so that uploads come first.
 pub(super) struct FeatureRecorder<'a> {
     pub(super) recorder: &'a mut Recorder,
-    /// The settings of all features; `asked` are those of the features whose columns were
+    /// The settings of all features; `requested` are those of the features whose columns were
     /// requested.
     settings: Vec<&'a dyn Any>,
-    asked: Vec<&'a dyn Any>,
+    requested: Vec<&'a dyn Any>,
     pub(super) reals: Reals,
     header: Buffer<u32>,
     pub(super) buffers: FeatureBuffers,
     /// Buffers that are zeroed at the start of each batch.
     zeroed: Vec<Buffer<u32>>,
-    launches: Vec<Launch>,
+    launches: Vec<PendingLaunch>,
     /// Launches of the user's own kernels. They follow the built-in ones, and are never fused.
-    own: Vec<OwnLaunch>,
-    /// Results that are null where no kernel writes them: all bits of both types are set then.
+    own_launches: Vec<OwnLaunch>,
+    /// Results that are null where no kernel writes them. All bits set are null in both types.
     nulls: Vec<ResultBuffer>,
     /// Launches that round results to 16 bits. They follow all others, and are never fused.
-    narrowing: Vec<Launch>,
+    narrowing: Vec<PendingLaunch>,
     pub(super) downloads: Vec<ResultBuffer>,
     /// Values that features share, found by type.
     shared: Vec<Box<dyn Any>>,
@@ -168,7 +171,7 @@ impl<'a> FeatureRecorder<'a> {
     pub(super) fn new(
         recorder: &'a mut Recorder,
         settings: Vec<&'a dyn Any>,
-        asked: Vec<&'a dyn Any>,
+        requested: Vec<&'a dyn Any>,
         reals: Reals,
     ) -> Self {
         let header = recorder.header();
@@ -176,13 +179,13 @@ impl<'a> FeatureRecorder<'a> {
         FeatureRecorder {
             recorder,
             settings,
-            asked,
+            requested,
             reals,
             header,
             buffers: FeatureBuffers::default(),
             zeroed: Vec::new(),
             launches: Vec::new(),
-            own: Vec::new(),
+            own_launches: Vec::new(),
             nulls: Vec::new(),
             narrowing: Vec::new(),
             downloads: Vec::new(),
@@ -204,7 +207,7 @@ impl<'a> FeatureRecorder<'a> {
         with_code: WithCode,
     ) -> Result<FeatureBuffers> {
         self.check_density();
-        if !self.own.is_empty() {
+        if !self.own_launches.is_empty() {
             self.clear_derived();
         }
         // Zeroed first, because a fused launch needs all of them at its start.
@@ -219,8 +222,9 @@ impl<'a> FeatureRecorder<'a> {
             }
         }
         let launches = self.launches.iter();
-        let mut program =
-            Program::of(launches.map(|launch| (&launch.kernel, launch.args.as_slice())));
+        let mut program = StepProgram::from_launches(
+            launches.map(|launch| (&launch.kernel, launch.args.as_slice())),
+        );
         let launches = if fusion.applies(&program, device)? {
             let structures = program.reads(self.structures());
             fused::record(self.recorder, self.header, structures, &program, with_code);
@@ -232,7 +236,7 @@ impl<'a> FeatureRecorder<'a> {
             let kernel = with_code(launch.kernel, None, self.recorder);
             self.recorder.launch(&kernel, launch.blocks, &launch.args);
         }
-        for launch in self.own {
+        for launch in self.own_launches {
             let blocks = self
                 .recorder
                 .capacity(launch.axis)
@@ -266,8 +270,8 @@ impl<'a> FeatureRecorder<'a> {
     }
 
     /// Whether the columns of the feature with the settings `T` were requested.
-    pub(super) fn is_asked<T: Any>(&self) -> bool {
-        self.asked.iter().any(|settings| settings.is::<T>())
+    pub(super) fn is_requested<T: Any>(&self) -> bool {
+        self.requested.iter().any(|settings| settings.is::<T>())
     }
 
     /// The shared value of type `T`.
@@ -303,35 +307,35 @@ impl<'a> FeatureRecorder<'a> {
 
     /// Launches a kernel with a thread for each unit of `axis`.
     pub(super) fn launch_threads<A: BuiltIn>(&mut self, axis: usize, args: A) -> LaunchIndex {
-        self.launch(axis, args, BlockTakes::ThreadEach)
+        self.launch(axis, args, WorkUnit::Thread)
     }
 
     /// Launches a kernel with a warp for each unit of `axis`.
     pub(super) fn launch_warps<A: BuiltIn>(&mut self, axis: usize, args: A) -> LaunchIndex {
-        self.launch(axis, args, BlockTakes::WarpEach)
+        self.launch(axis, args, WorkUnit::Warp)
     }
 
     /// Launches a kernel with a block for each unit of `axis`.
     pub(super) fn launch_blocks<A: BuiltIn>(&mut self, axis: usize, args: A) -> LaunchIndex {
-        self.launch(axis, args, BlockTakes::One)
+        self.launch(axis, args, WorkUnit::Block)
     }
 
     /// Replaces an earlier launch by a launch of another kernel, with a warp for each unit of
     /// `axis`.
-    pub(super) fn relaunch_warps<A: BuiltIn>(&mut self, at: LaunchIndex, axis: usize, args: A) {
-        self.launches[at.0] = self.launch_of(axis, args, BlockTakes::WarpEach);
+    pub(super) fn relaunch_warps<A: BuiltIn>(&mut self, index: LaunchIndex, axis: usize, args: A) {
+        self.launches[index.0] = self.launch_of(axis, args, WorkUnit::Warp);
     }
 
     /// Launches a kernel that rounds results, with a thread for each unit of `axis`, after all
     /// other launches.
     pub(super) fn narrow<A: BuiltIn>(&mut self, axis: usize, args: A) {
-        let launch = self.launch_of(axis, args, BlockTakes::ThreadEach);
+        let launch = self.launch_of(axis, args, WorkUnit::Thread);
         self.narrowing.push(launch);
     }
 
     /// Launches a kernel of the user's own after the built-in ones.
     pub(super) fn launch_own(&mut self, launch: OwnLaunch) {
-        self.own.push(launch);
+        self.own_launches.push(launch);
     }
 
     /// A column of one value a row, which is null where no kernel writes it.
@@ -346,20 +350,20 @@ impl<'a> FeatureRecorder<'a> {
         results.buffer
     }
 
-    fn launch<A: BuiltIn>(&mut self, axis: usize, args: A, takes: BlockTakes) -> LaunchIndex {
-        let launch = self.launch_of(axis, args, takes);
+    fn launch<A: BuiltIn>(&mut self, axis: usize, args: A, work_unit: WorkUnit) -> LaunchIndex {
+        let launch = self.launch_of(axis, args, work_unit);
         self.launches.push(launch);
         LaunchIndex(self.launches.len() - 1)
     }
 
-    fn launch_of<A: BuiltIn>(&self, axis: usize, args: A, takes: BlockTakes) -> Launch {
+    fn launch_of<A: BuiltIn>(&self, axis: usize, args: A, work_unit: WorkUnit) -> PendingLaunch {
         let kernel = A::kernel();
-        let units = match takes {
-            BlockTakes::ThreadEach => kernel.threads()[0],
-            BlockTakes::WarpEach => kernel.threads()[0] / 32,
-            BlockTakes::One => 1,
+        let units = match work_unit {
+            WorkUnit::Thread => kernel.threads()[0],
+            WorkUnit::Warp => kernel.threads()[0] / 32,
+            WorkUnit::Block => 1,
         };
-        Launch {
+        PendingLaunch {
             blocks: self.recorder.capacity(axis).div_ceil(units),
             kernel,
             args: args.args(),
@@ -520,12 +524,11 @@ impl<'a> FeatureRecorder<'a> {
 
     /// [`Self::channel`] for a kernel of the user's own: several may read the same one.
     pub(super) fn own_channel(&mut self, name: &str) -> Buffer<f32> {
-        let known = self.buffers.inputs.channels.iter();
-        let mut known = known.filter(|(known, _)| known == name);
-        known
-            .next()
-            .map(|(_, buffer)| *buffer)
-            .unwrap_or_else(|| self.channel(name))
+        let mut channels = self.buffers.inputs.channels.iter();
+        match channels.find(|(channel, _)| channel == name) {
+            Some((_, buffer)) => *buffer,
+            None => self.channel(name),
+        }
     }
 
     /// An annotation of the residues, `[residues]`; NaN for a missing value.

@@ -8,7 +8,7 @@ use super::layout::{
     STRUCTURES, StructureSpan,
 };
 use super::recorder::FeatureRecorder;
-use super::side_chain_atoms::SideChains;
+use super::side_chain_atoms::SharedSideChains;
 use crate::record::Buffer;
 use rayon::prelude::*;
 
@@ -28,8 +28,8 @@ impl FeatureRecorder<'_> {
         self.residue_points().ca
     }
 
-    /// The C-beta of each residue, `[residues]`; an ideal one for glycine, and if it is missing. Only
-    /// the tag of one that the file has says that it is of a side chain.
+    /// The C-beta of each residue, `[residues]`; an ideal one for glycine, and if it is missing.
+    /// Only C-betas of the file have the side-chain flag in their tags.
     pub(super) fn cb(&mut self) -> Buffer<Atom> {
         self.asks_cb = true;
         self.residue_points().cb
@@ -57,19 +57,21 @@ impl FeatureRecorder<'_> {
         self.share(points)
     }
 
-    /// Sets what kernels derive of residues to zero first. A kernel of the user's own also looks at the
-    /// rows of a rejected structure, which a fused launch leaves out.
+    /// Records that the buffers which kernels compute from residues are zeroed first. A kernel of
+    /// the user's own also reads the rows of a rejected structure, which a fused launch does not
+    /// write.
     pub(super) fn clear_derived(&mut self) {
         if let Some(ResiduePoints { ca, cb }) = self.shared() {
             self.recorder.memset(ca, 0);
             self.recorder.memset(cb, 0);
         }
-        if let Some(SideChains(sides)) = self.shared() {
+        if let Some(SharedSideChains(sides)) = self.shared() {
             self.recorder.memset(sides, 0);
         }
     }
 
-    /// Has the `residue_grid` of each structure laid over its C-alphas and C-betas.
+    /// Records the launch that computes the `residue_grid` of each structure from its C-alphas and
+    /// C-betas.
     pub(super) fn residue_grids(&mut self) {
         if let Some(HasResidueGrids) = self.shared() {
             return;
@@ -130,15 +132,18 @@ fn points(residue: &ResidueSpan, backbone: &Backbone, beta: Position) -> (Atom, 
     }
 }
 
-/// The ideal C-beta of a backbone. It is missing if an atom is, or if the backbone is so broken that it
-/// is beyond the bounds of coordinates.
+/// The ideal C-beta of a backbone. It is missing if an atom is, or if the backbone is so broken
+/// that it is beyond the bounds of coordinates.
 fn ideal_c_beta(backbone: &Backbone) -> Position {
     let Backbone { n, ca, c, .. } = *backbone;
     if ![n, ca, c].into_iter().all(Position::is_present) {
         return Position::NONE;
     }
     let built = virtual_c_beta(n.into(), ca.into(), c.into());
-    if built.iter().all(|it| it.unsigned_abs() <= COORDINATE_MAX) {
+    if built
+        .iter()
+        .all(|coordinate| coordinate.unsigned_abs() <= COORDINATE_MAX)
+    {
         built.into()
     } else {
         Position::NONE
@@ -164,7 +169,7 @@ pub fn virtual_c_beta(n: [i32; 3], ca: [i32; 3], c: [i32; 3]) -> [i32; 3] {
     })
 }
 
-/// Lays the grid over each structure's C-alphas and C-betas.
+/// Computes the grid over each structure's C-alphas and C-betas.
 impl Twin for residue_grid::Views<'_> {
     fn run(self) {
         let count = self.header[STRUCTURES] as usize;
@@ -180,7 +185,7 @@ impl Twin for residue_grid::Views<'_> {
             };
         };
         let structures = self.structures[..count].par_iter_mut();
-        // Zeros are a rejected structure.
+        // The span of a rejected structure is all zeros.
         structures
             .filter(|structure| structure.atom_grid.wrap[0] > 0)
             .for_each(lay);

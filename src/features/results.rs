@@ -14,12 +14,13 @@ use crate::record::{Buffer, Recorder};
 use crate::workload::ReadViews;
 use half::{bf16, f16};
 
-/// A result column: every `stride`-th element of a buffer, from index `at` on.
+/// A result column: every `stride`-th element of a buffer, from index `value` on. These are the
+/// values at this index of each row.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ResultColumn {
     buffer: ResultBuffer,
     stride: usize,
-    at: usize,
+    value: usize,
 }
 
 /// A buffer of results.
@@ -47,35 +48,37 @@ impl ResultColumn {
     /// The column's values of all rows that the views span.
     pub(super) fn read(&self, views: &ReadViews<'_>) -> Values {
         match self.buffer {
-            ResultBuffer::Count(buffer) => Values::Count(self.pick(views.get(buffer), |it| it)),
-            ResultBuffer::Real(buffer) => Values::Real(self.pick(views.get(buffer), |it| it)),
+            ResultBuffer::Count(buffer) => {
+                Values::Count(self.pick(views.get(buffer), |value| value))
+            }
+            ResultBuffer::Real(buffer) => Values::Real(self.pick(views.get(buffer), |value| value)),
             ResultBuffer::F16(buffer) => Values::Real(self.pick(views.get(buffer), f16::to_f32)),
             ResultBuffer::Bf16(buffer) => Values::Real(self.pick(views.get(buffer), bf16::to_f32)),
         }
     }
 
-    fn pick<T: Copy, U>(&self, values: &[T], of: impl Fn(T) -> U) -> Vec<U> {
+    fn pick<T: Copy, U>(&self, values: &[T], convert: impl Fn(T) -> U) -> Vec<U> {
         match self.stride {
-            1 => values.iter().map(|&value| of(value)).collect(),
-            2 => self.pick_of::<2, T, U>(values, of),
-            3 => self.pick_of::<3, T, U>(values, of),
-            4 => self.pick_of::<4, T, U>(values, of),
+            1 => values.iter().map(|&value| convert(value)).collect(),
+            2 => self.pick_strided::<2, T, U>(values, convert),
+            3 => self.pick_strided::<3, T, U>(values, convert),
+            4 => self.pick_strided::<4, T, U>(values, convert),
             stride => {
                 let rows = values.chunks_exact(stride);
-                rows.map(|row| of(row[self.at])).collect()
+                rows.map(|row| convert(row[self.value])).collect()
             }
         }
     }
 
-    /// [`ResultColumn::pick`] with a stride that the compiler knows, for which it makes vector code.
-    fn pick_of<const STRIDE: usize, T: Copy, U>(
+    /// [`ResultColumn::pick`] for a constant stride, for which the compiler makes vector code.
+    fn pick_strided<const STRIDE: usize, T: Copy, U>(
         &self,
         values: &[T],
-        of: impl Fn(T) -> U,
+        convert: impl Fn(T) -> U,
     ) -> Vec<U> {
-        let (rows, at) = (values.as_chunks::<STRIDE>().0, self.at);
-        assert!(at < STRIDE, "the column is within a row");
-        rows.iter().map(|row| of(row[at])).collect()
+        let (rows, column) = (values.as_chunks::<STRIDE>().0, self.value);
+        assert!(column < STRIDE, "the column is within a row");
+        rows.iter().map(|row| convert(row[column])).collect()
     }
 }
 
@@ -206,13 +209,13 @@ impl FeatureRecorder<'_> {
         }
     }
 
-    /// Adds a column to the results' table: value `at` of each row.
-    pub(super) fn column<T>(&mut self, results: Results<T>, at: usize) {
-        debug_assert!(at < results.values);
+    /// Adds a column to the results' table: the values at index `value` of each row.
+    pub(super) fn column<T>(&mut self, results: Results<T>, value: usize) {
+        debug_assert!(value < results.values);
         let column = ResultColumn {
             buffer: results.read,
             stride: results.values,
-            at,
+            value,
         };
         self.buffers.results.push((results.table, column));
     }

@@ -1,15 +1,13 @@
 //! Relative solvent accessibility.
 
 use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
+use super::constants::RSA_WINDOW;
 use super::feature::{About, Feature};
 use super::kernels::{Twin, rsa};
 use super::layout::{CHAINS, ChainSpan, ResidueSpan};
 use super::recorder::FeatureRecorder;
 use super::sasa::areas;
 use rayon::prelude::*;
-
-/// Residues of the window of `rsa_w25`.
-pub(super) const WINDOW: u32 = 25;
 
 /// Theoretical largest areas of residues X in Gly-X-Gly, in A^2 (Tien et al. 2013, PLoS ONE
 /// 8:e80635, table 1).
@@ -90,7 +88,7 @@ impl Feature for Rsa {
             relative: relative.buffer,
         };
         r.launch_blocks(CHAINS, args);
-        (0..2).for_each(|at| r.column(relative, at));
+        (0..2).for_each(|i| r.column(relative, i));
     }
 }
 
@@ -115,9 +113,9 @@ impl Twin for rsa::Views<'_> {
                 _ => f32::NAN,
             }
         };
-        let of_chain = |chain: &ChainSpan| -> Vec<[f32; 2]> {
+        let areas_of_chain = |chain: &ChainSpan| -> Vec<[f32; 2]> {
             let values: Vec<f32> = chain.members(members).iter().map(relative).collect();
-            let means = (0..values.len()).map(|at| mean_around(&values, at));
+            let means = (0..values.len()).map(|i| mean_around(&values, i));
             values
                 .iter()
                 .copied()
@@ -126,7 +124,7 @@ impl Twin for rsa::Views<'_> {
                 .collect()
         };
         let chains = &chains[..header[CHAINS] as usize];
-        let values: Vec<_> = chains.par_iter().map(of_chain).collect();
+        let values: Vec<_> = chains.par_iter().map(areas_of_chain).collect();
         // The residues of chains may interleave, so one thread stores the results of all chains.
         for (chain, values) in chains.iter().zip(values) {
             for (&member, value) in chain.members(members).iter().zip(values) {
@@ -136,12 +134,13 @@ impl Twin for rsa::Views<'_> {
     }
 }
 
-/// The mean of the values in the window around `at` that are not NaN. The chain is reflected at its
-/// ends, as often as the window needs.
-fn mean_around(values: &[f32], at: usize) -> f32 {
+/// The mean of the values in the window around `index` that are not NaN. The chain is reflected at
+/// its ends, as often as the window needs.
+fn mean_around(values: &[f32], index: usize) -> f32 {
     let last = values.len() - 1;
     let (mut sum, mut count) = (0f64, 0f64);
-    for place in at as i64 - i64::from(WINDOW / 2)..=at as i64 + i64::from(WINDOW / 2) {
+    for place in index as i64 - i64::from(RSA_WINDOW / 2)..=index as i64 + i64::from(RSA_WINDOW / 2)
+    {
         let place = match last {
             0 => 0,
             _ => place.rem_euclid(2 * last as i64) as usize,

@@ -1,5 +1,6 @@
 //! Which atoms are a residue's side chain.
 
+use super::constants;
 use super::cpu::split::TASK_ROWS;
 use super::kernels::{Twin, side_chain_atoms};
 use super::layout::{Atom, Position, RESIDUES, ResidueSpan, SideChain};
@@ -19,11 +20,11 @@ struct Definition {
     chain: &'static [&'static str],
     /// A bit for each chi between two tetrahedral atoms, chi1's the lowest.
     bins: u32,
-    /// The chi that is the same after half a turn, but for names; 0 for none.
+    /// The chi that half a turn changes in the names of atoms alone; 0 if there is none.
     symmetric: u32,
 }
 
-const fn of(
+const fn definition(
     aa: u8,
     chain: &'static [&'static str],
     atoms: &'static [&'static str],
@@ -42,66 +43,66 @@ const fn of(
 /// The names follow IUPAC-IUB 1970 as the wwPDB applies it. Bins are those angles for which Lovell et
 /// al. 2000 have p, t and m: not about a bond to an sp2 atom, and not in the ring of proline.
 const DEFINITIONS: [Definition; 20] = [
-    of(b'A', &[], &["CB"], 0, 0),
-    of(
+    definition(b'A', &[], &["CB"], 0, 0),
+    definition(
         b'R',
         &["CG", "CD", "NE", "CZ", "NH1"],
         &["CB", "CG", "CD", "NE", "CZ", "NH1", "NH2"],
         0b111,
         0,
     ),
-    of(b'N', &["CG", "OD1"], &["CB", "CG", "OD1", "ND2"], 0b1, 0),
-    of(b'D', &["CG", "OD1"], &["CB", "CG", "OD1", "OD2"], 0b1, 2),
-    of(b'C', &["SG"], &["CB", "SG"], 0b1, 0),
-    of(
+    definition(b'N', &["CG", "OD1"], &["CB", "CG", "OD1", "ND2"], 0b1, 0),
+    definition(b'D', &["CG", "OD1"], &["CB", "CG", "OD1", "OD2"], 0b1, 2),
+    definition(b'C', &["SG"], &["CB", "SG"], 0b1, 0),
+    definition(
         b'Q',
         &["CG", "CD", "OE1"],
         &["CB", "CG", "CD", "OE1", "NE2"],
         0b11,
         0,
     ),
-    of(
+    definition(
         b'E',
         &["CG", "CD", "OE1"],
         &["CB", "CG", "CD", "OE1", "OE2"],
         0b11,
         3,
     ),
-    of(b'G', &[], &[], 0, 0),
-    of(
+    definition(b'G', &[], &[], 0, 0),
+    definition(
         b'H',
         &["CG", "ND1"],
         &["CB", "CG", "ND1", "CD2", "CE1", "NE2"],
         0b1,
         0,
     ),
-    of(b'I', &["CG1", "CD1"], &["CB", "CG1", "CG2", "CD1"], 0b11, 0),
-    of(b'L', &["CG", "CD1"], &["CB", "CG", "CD1", "CD2"], 0b11, 0),
-    of(
+    definition(b'I', &["CG1", "CD1"], &["CB", "CG1", "CG2", "CD1"], 0b11, 0),
+    definition(b'L', &["CG", "CD1"], &["CB", "CG", "CD1", "CD2"], 0b11, 0),
+    definition(
         b'K',
         &["CG", "CD", "CE", "NZ"],
         &["CB", "CG", "CD", "CE", "NZ"],
         0b1111,
         0,
     ),
-    of(
+    definition(
         b'M',
         &["CG", "SD", "CE"],
         &["CB", "CG", "SD", "CE"],
         0b111,
         0,
     ),
-    of(
+    definition(
         b'F',
         &["CG", "CD1"],
         &["CB", "CG", "CD1", "CD2", "CE1", "CE2", "CZ"],
         0b1,
         2,
     ),
-    of(b'P', &["CG", "CD"], &["CB", "CG", "CD"], 0, 0),
-    of(b'S', &["OG"], &["CB", "OG"], 0b1, 0),
-    of(b'T', &["OG1"], &["CB", "OG1", "CG2"], 0b1, 0),
-    of(
+    definition(b'P', &["CG", "CD"], &["CB", "CG", "CD"], 0, 0),
+    definition(b'S', &["OG"], &["CB", "OG"], 0b1, 0),
+    definition(b'T', &["OG1"], &["CB", "OG1", "CG2"], 0b1, 0),
+    definition(
         b'W',
         &["CG", "CD1"],
         &[
@@ -110,14 +111,14 @@ const DEFINITIONS: [Definition; 20] = [
         0b1,
         0,
     ),
-    of(
+    definition(
         b'Y',
         &["CG", "CD1"],
         &["CB", "CG", "CD1", "CD2", "CE1", "CE2", "CZ", "OH"],
         0b1,
         2,
     ),
-    of(b'V', &["CG1"], &["CB", "CG1", "CG2"], 0b1, 0),
+    definition(b'V', &["CG1"], &["CB", "CG1", "CG2"], 0b1, 0),
 ];
 
 /// The other name of an atom: selenomethionine's, and that of some simulation packages.
@@ -134,14 +135,14 @@ struct SideChainAtoms {
 }
 
 impl SideChainAtoms {
-    fn of(aa: u8) -> Option<&'static Self> {
-        static KNOWN: OnceLock<[Option<SideChainAtoms>; 26]> = OnceLock::new();
-        let known = KNOWN.get_or_init(|| {
+    fn by_letter(aa: u8) -> Option<&'static Self> {
+        static BY_LETTER: OnceLock<[Option<SideChainAtoms>; 26]> = OnceLock::new();
+        let by_letter = BY_LETTER.get_or_init(|| {
             std::array::from_fn(|letter| {
                 let aa = b'A' + letter as u8;
-                let definition = DEFINITIONS.iter().find(|it| it.aa == aa)?;
+                let definition = DEFINITIONS.iter().find(|definition| definition.aa == aa)?;
                 let codes = |names: &[&str]| names.iter().map(|name| AtomName::of(name)).collect();
-                let mut others = OTHER_NAMES.iter().filter(|it| it.0 == aa);
+                let mut others = OTHER_NAMES.iter().filter(|(other_aa, ..)| *other_aa == aa);
                 Some(SideChainAtoms {
                     atoms: codes(definition.atoms),
                     chain: codes(definition.chain),
@@ -154,12 +155,12 @@ impl SideChainAtoms {
             })
         });
         let letter = aa.checked_sub(b'A')?;
-        known.get(usize::from(letter))?.as_ref()
+        by_letter.get(usize::from(letter))?.as_ref()
     }
 }
 
 /// Words of a definition in the header: flags, other name, atoms and chain; see `words`.
-pub(super) const DEFINITION_WORDS: usize = 7;
+pub(super) const DEFINITION_WORDS: usize = constants::DEFINITION_WORDS as usize;
 
 impl SideChainAtoms {
     /// The definition for the kernel. The first word has a 1, the number of atoms, the bins and the
@@ -174,27 +175,27 @@ impl SideChainAtoms {
         }
         bytes[8..][..self.atoms.len()].copy_from_slice(bytemuck::cast_slice(&self.atoms));
         bytes[20..][..self.chain.len()].copy_from_slice(bytemuck::cast_slice(&self.chain));
-        std::array::from_fn(|at| {
-            u32::from_le_bytes(std::array::from_fn(|byte| bytes[4 * at + byte]))
+        std::array::from_fn(|word| {
+            u32::from_le_bytes(std::array::from_fn(|byte| bytes[4 * word + byte]))
         })
     }
 }
 
 /// The side chains, which features share.
 #[derive(Clone, Copy)]
-pub(super) struct SideChains(pub(super) Buffer<SideChain>);
+pub(super) struct SharedSideChains(pub(super) Buffer<SideChain>);
 
 impl FeatureRecorder<'_> {
     /// The side chain of each residue, `[residues]`.
     pub(super) fn side_chains(&mut self) -> Buffer<SideChain> {
-        if let Some(SideChains(sides)) = self.shared() {
+        if let Some(SharedSideChains(sides)) = self.shared() {
             return sides;
         }
-        let of_letters = (b'A'..=b'Z').flat_map(|aa| match SideChainAtoms::of(aa) {
-            Some(known) => known.words(),
+        let words = (b'A'..=b'Z').flat_map(|aa| match SideChainAtoms::by_letter(aa) {
+            Some(definition) => definition.words(),
             None => [0; DEFINITION_WORDS],
         });
-        let definitions = self.constants("side_chain", of_letters) as u32;
+        let definitions = self.constants("side_chain", words) as u32;
         let (header, residues) = (self.header(), self.residues());
         let (atoms, names) = (self.atoms(), self.names());
         let sides = self.device("side_chains", RESIDUES, 1);
@@ -207,7 +208,7 @@ impl FeatureRecorder<'_> {
             definitions,
         };
         self.launch_threads(RESIDUES, args);
-        self.share(SideChains(sides)).0
+        self.share(SharedSideChains(sides)).0
     }
 }
 
@@ -220,39 +221,45 @@ impl Twin for side_chain_atoms::Views<'_> {
         let sides = self.sides[..count].par_chunks_mut(TASK_ROWS);
         residues.zip(sides).for_each(|(residues, sides)| {
             for (residue, side) in residues.iter().zip(sides) {
-                let own = residue.atoms();
-                *side = side_chain(residue, &names[own.clone()], &self.atoms[own]);
+                let range = residue.atoms();
+                *side = side_chain(residue, &names[range.clone()], &self.atoms[range]);
             }
         });
     }
 }
 
-/// The side chain of a residue with these atoms. Its standard amino acid decides which of them are
-/// meant.
+/// The side chain of a residue with these atoms. The residue's standard amino acid decides which
+/// atoms belong to it.
 fn side_chain(residue: &ResidueSpan, names: &[AtomName], atoms: &[Atom]) -> SideChain {
     let mut found = SideChain::NONE;
-    let known = SideChainAtoms::of(residue.aa);
-    let Some(known) = known.filter(|_| residue.is(ResidueSpan::NAMED)) else {
+    let definition = SideChainAtoms::by_letter(residue.aa);
+    let Some(definition) = definition.filter(|_| residue.is(ResidueSpan::NAMED)) else {
         return found;
     };
     let atom = |name: AtomName| {
-        let of = |name| names.iter().position(|own| *own == name);
-        let other = || known.other.filter(|it| it.0 == name).map(|it| it.1);
-        of(name).or_else(|| of(other()?))
+        let index_of = |wanted| names.iter().position(|name| *name == wanted);
+        let other_name = || {
+            let other = definition.other.filter(|(usual, _)| *usual == name);
+            other.map(|(_, other)| other)
+        };
+        index_of(name).or_else(|| index_of(other_name()?))
     };
-    let position = |name| atom(name).map_or(Position::NONE, |at| atoms[at].position);
-    if let Some(&beta) = known.atoms.first() {
+    let position = |name| atom(name).map_or(Position::NONE, |index| atoms[index].position);
+    if let Some(&beta) = definition.atoms.first() {
         found.beta = position(beta);
     }
-    for (place, &name) in found.chain.iter_mut().zip(&known.chain) {
+    for (place, &name) in found.chain.iter_mut().zip(&definition.chain) {
         *place = position(name);
     }
-    if known.symmetric > 0 {
-        found.symmetric = known.symmetric as i32;
+    if definition.symmetric > 0 {
+        found.symmetric = definition.symmetric as i32;
     }
     if residue.is(ResidueSpan::STANDARD) {
-        found.bins = known.bins;
-        let missing = known.atoms.iter().filter(|name| atom(**name).is_none());
+        found.bins = definition.bins;
+        let missing = definition
+            .atoms
+            .iter()
+            .filter(|name| atom(**name).is_none());
         found.missing = missing.count() as i32;
     }
     found

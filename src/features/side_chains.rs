@@ -79,8 +79,8 @@ impl Feature for SideChains {
             counts: counts.buffer,
         };
         r.launch_threads(RESIDUES, args);
-        (0..5).for_each(|at| r.column(angles, at));
-        (0..6).for_each(|at| r.column(counts, at));
+        (0..5).for_each(|i| r.column(angles, i));
+        (0..6).for_each(|i| r.column(counts, i));
     }
 }
 
@@ -101,10 +101,10 @@ impl Twin for side_chains::Views<'_> {
         let outputs = ((&mut angles[..count * 5], 5), (&mut counts[..count * 6], 6));
         for_each_row_of_two(outputs.0, outputs.1, |rows, angles, counts| {
             let results = angles.chunks_exact_mut(5).zip(counts.chunks_exact_mut(6));
-            for (own, (angles, counts)) in rows.zip(results) {
-                let side = &sides[own];
+            for (residue, (angles, counts)) in rows.zip(results) {
+                let side = &sides[residue];
                 let [gamma, delta, epsilon, zeta, eta] = side.chain;
-                let Backbone { n, ca, .. } = backbone[own];
+                let Backbone { n, ca, .. } = backbone[residue];
                 let atoms = [n, ca, side.beta, gamma, delta, epsilon, zeta, eta];
                 for (chi, points) in atoms.windows(4).enumerate() {
                     let points = [points[0], points[1], points[2], points[3]];

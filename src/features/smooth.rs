@@ -2,8 +2,9 @@
 
 use super::cell_kind::CellKind;
 use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
+use super::constants::WEIGHT_BITS;
 use super::cpu::simd;
-use super::cpu::simd::{first_lanes, lanes_of, load, of_chain, squared, vectors_of};
+use super::cpu::simd::{first_lanes, in_same_chain, lanes_of, load, squared, vectors_of};
 use super::cpu::split::for_each_row;
 use super::cutoff::Cutoff;
 use super::feature::{About, Feature, SettingField, neighbours_of, own_chain};
@@ -70,11 +71,11 @@ impl Feature for Smooth {
         } else {
             "Mean"
         };
-        let of = neighbours_of(self.own_chain);
+        let scope = neighbours_of(self.own_chain);
         let column = |channel: &String| {
             let radius = self.radius.angstrom();
             let about = format!(
-                "{mean} of {channel} over the other C-alphas of the {of} within {radius} A."
+                "{mean} of {channel} over the other C-alphas of the {scope} within {radius} A."
             );
             let (unit, idle_when, null) = match channel.as_str() {
                 B_CA => ("A^2", "no structure with B factors was read", -1.0),
@@ -113,8 +114,8 @@ impl Feature for Smooth {
 
     fn check(&self) -> Result<()> {
         let is_name = |name: &&String| {
-            let known = |c: u8| c.is_ascii_alphanumeric() || c == b'_';
-            !name.is_empty() && name.bytes().all(known)
+            let is_allowed = |c: u8| c.is_ascii_alphanumeric() || c == b'_';
+            !name.is_empty() && name.bytes().all(is_allowed)
         };
         match self.channels.iter().find(|name| !is_name(name)) {
             Some(name) => {
@@ -127,7 +128,7 @@ impl Feature for Smooth {
 }
 
 /// The fixed-point representation of a weight of 1.
-const WEIGHT_SCALE: f64 = (1u64 << 42) as f64;
+const WEIGHT_SCALE: f64 = (1u64 << WEIGHT_BITS) as f64;
 
 /// Computes the mean of a channel over the C-alphas within the radius.
 impl Twin for smooth::Views<'_> {
@@ -150,18 +151,18 @@ impl Twin for smooth::Views<'_> {
         for_each_row(&mut means[..header[RESIDUES] as usize], 1, |rows, means| {
             dispatch!(simd::level(), simd => {
                 let mut near = Vec::new();
-                for (own, mean) in rows.zip(means) {
-                    if !atoms[own].is_present() {
+                for (residue, mean) in rows.zip(means) {
+                    if !atoms[residue].is_present() {
                         *mean = f32::NAN;
                         continue;
                     }
-                    let structure = residues[own].structure as usize;
+                    let structure = residues[residue].structure as usize;
                     let grid = &structures[structure].residue_grid;
-                    let runs = cells.runs(grid, atoms[own].position.into(), radius as i32);
+                    let runs = cells.runs(grid, atoms[residue].position.into(), radius as i32);
                     near.clear();
                     let within = (radius, own_chain != 0);
-                    for_each_near(simd, &cells, runs, &atoms[own], within, |source, d2| {
-                        if source != own && !values[source].is_nan() {
+                    for_each_near(simd, &cells, runs, &atoms[residue], within, |source, d2| {
+                        if source != residue && !values[source].is_nan() {
                             near.push((values[source], d2));
                         }
                     });
@@ -186,7 +187,7 @@ fn scale_of(value: f32) -> f64 {
 /// that depends on the largest.
 fn mean_of(near: &[(f32, u32)], weighted: bool) -> f32 {
     let magnitudes = near.iter().map(|(value, _)| value.abs());
-    let mut sums = Sums::new(scale_of(magnitudes.fold(0.0, f32::max)), weighted);
+    let mut sums = WeightedSums::new(scale_of(magnitudes.fold(0.0, f32::max)), weighted);
     near.iter().for_each(|&(value, d2)| sums.add(value, d2));
     sums.mean()
 }
@@ -203,32 +204,32 @@ fn for_each_near<S: Simd>(
     mut visit: impl FnMut(usize, u32),
 ) {
     let point = atom.position;
-    for (at, lanes) in vectors_of(simd, runs) {
-        let dx = load(simd, cells.x, at, lanes) - point.x;
-        let dy = load(simd, cells.y, at, lanes) - point.y;
-        let dz = load(simd, cells.z, at, lanes) - point.z;
+    for (first, lanes) in vectors_of(simd, runs) {
+        let dx = load(simd, cells.x, first, lanes) - point.x;
+        let dy = load(simd, cells.y, first, lanes) - point.y;
+        let dz = load(simd, cells.z, first, lanes) - point.z;
         let d2 = squared::<S>(dx, dy, dz, radius as i32);
         let mut within = d2.simd_lt(radius * radius) & first_lanes(simd, lanes);
         if own_chain {
-            within &= of_chain(simd, cells.tag, at, lanes, atom.tag);
+            within &= in_same_chain(simd, cells.tag, first, lanes, atom.tag);
         }
         for lane in lanes_of(within.to_bitmask()) {
-            visit(cells.source[at + lane] as usize, d2[lane]);
+            visit(cells.source[first + lane] as usize, d2[lane]);
         }
     }
 }
 
 /// Sums in fixed point, which do not depend on the order.
-struct Sums {
+struct WeightedSums {
     scale: f64,
     weighted: bool,
     sum: i64,
     weights: i64,
 }
 
-impl Sums {
+impl WeightedSums {
     fn new(scale: f64, weighted: bool) -> Self {
-        Sums {
+        WeightedSums {
             scale,
             weighted,
             sum: 0,

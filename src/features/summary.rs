@@ -1,7 +1,7 @@
 //! Summaries of residues' values: one value per chain, and one per structure.
 
 use super::columns::TableName;
-use super::cpu::rows::{Groups, ROW_THREADS};
+use super::cpu::rows::{ROW_THREADS, RowGroups};
 use super::cpu::tree_sum;
 use super::kernels::{BuiltIn, Twin, class_fractions, sum_of_rows};
 use super::layout::{CHAINS, ChainSpan, STRUCTURES, StructureSpan};
@@ -66,11 +66,11 @@ pub(super) fn summarise<A: BuiltIn>(
     values: usize,
     args: impl Fn(RowArgs, Buffer<f32>) -> A,
 ) {
-    for (table, axis, of) in [
+    for (table, axis, groups) in [
         (TableName::Chains, CHAINS, "chains"),
         (TableName::Structures, STRUCTURES, "structures"),
     ] {
-        let results = r.results::<f32>(table, &format!("{name}_of_{of}"), values);
+        let results = r.results::<f32>(table, &format!("{name}_of_{groups}"), values);
         let rows = RowArgs {
             header: r.header(),
             structures: r.structures(),
@@ -79,7 +79,7 @@ pub(super) fn summarise<A: BuiltIn>(
             axis: axis as u32,
         };
         r.launch_blocks(axis, args(rows, results.buffer));
-        (0..values).for_each(|at| r.column(results, at));
+        (0..values).for_each(|i| r.column(results, i));
     }
 }
 
@@ -87,7 +87,7 @@ pub(super) fn summarise<A: BuiltIn>(
 /// structure.
 impl Twin for class_fractions::Views<'_> {
     fn run(self) {
-        let groups = Groups {
+        let groups = RowGroups {
             header: self.header,
             structures: self.structures,
             chains: self.chains,
@@ -116,7 +116,7 @@ impl Twin for class_fractions::Views<'_> {
 /// Computes the sum or the mean of the values that are not NaN.
 impl Twin for sum_of_rows::Views<'_> {
     fn run(self) {
-        let groups = Groups {
+        let groups = RowGroups {
             header: self.header,
             structures: self.structures,
             chains: self.chains,

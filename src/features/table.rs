@@ -81,11 +81,11 @@ pub(crate) struct SizedRows {
 }
 
 impl FeatureTable {
-    /// The rows of the structure that spans `extent` from `at` on, and has these rows of the tables
-    /// whose length follows from the data.
+    /// The rows of the structure that spans `extent` from `offset` on. `sized` has its rows of the
+    /// tables whose length follows from the data.
     pub(super) fn of_batch(
         columns: Arc<SharedColumns>,
-        at: Extent,
+        offset: Extent,
         extent: Extent,
         sized: SizedRows,
     ) -> Self {
@@ -94,7 +94,7 @@ impl FeatureTable {
             TableName::HydrogenBonds => sized.hydrogen_bonds.clone(),
             TableName::Interfaces => sized.interfaces.clone(),
             _ => {
-                let (start, rows) = (at[table.axis()] as usize, extent[table.axis()] as usize);
+                let (start, rows) = (offset[table.axis()] as usize, extent[table.axis()] as usize);
                 start..start + rows
             }
         });

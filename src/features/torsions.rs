@@ -48,7 +48,7 @@ impl Feature for Torsions {
             angles: angles.buffer,
         };
         r.launch_threads(RESIDUES, args);
-        (0..3).for_each(|at| r.column(angles, at));
+        (0..3).for_each(|i| r.column(angles, i));
     }
 }
 
@@ -69,23 +69,23 @@ impl Twin for torsions::Views<'_> {
             let all = points.iter().all(|point| point.is_present());
             all.then(|| Angle::dihedral(points).degrees())
         };
-        let of = |own: usize| -> [f32; 3] {
-            let here = &backbone[own];
-            let linked = |at: usize| ResidueSpan::is_linked(residues, at);
-            let phi = linked(own)
-                .then(|| dihedral([backbone[own - 1].c, here.n, here.ca, here.c]))
+        let angles_of = |residue: usize| -> [f32; 3] {
+            let here = &backbone[residue];
+            let linked = |residue: usize| ResidueSpan::is_linked(residues, residue);
+            let phi = linked(residue)
+                .then(|| dihedral([backbone[residue - 1].c, here.n, here.ca, here.c]))
                 .flatten();
             let (mut psi, mut omega) = (None, None);
-            if linked(own + 1) {
-                let next = &backbone[own + 1];
+            if linked(residue + 1) {
+                let next = &backbone[residue + 1];
                 psi = dihedral([here.n, here.ca, here.c, next.n]);
                 omega = dihedral([here.ca, here.c, next.n, next.ca]);
             }
             [phi, psi, omega].map(|angle| angle.unwrap_or(f32::NAN))
         };
         for_each_row(&mut angles[..count * 3], 3, |rows, angles| {
-            for (own, angles) in rows.zip(angles.chunks_exact_mut(3)) {
-                angles.copy_from_slice(&of(own));
+            for (residue, angles) in rows.zip(angles.chunks_exact_mut(3)) {
+                angles.copy_from_slice(&angles_of(residue));
             }
         });
     }

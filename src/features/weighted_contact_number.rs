@@ -1,6 +1,7 @@
 //! Weighted contact number.
 
 use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
+use super::constants;
 use super::cpu::simd;
 use super::cpu::split::parts;
 use super::feature::{About, Feature, SettingField, neighbours_of, own_chain};
@@ -44,7 +45,7 @@ impl Feature for WeightedContactNumber {
         let about = "Pairs of C-alphas in one place, which wcn leaves out.";
         let pairs = ColumnDecl::residue("wcn_coincident", ColumnKind::Count, "", about);
         let pairs = pairs.idle_when("no two C-alphas in one place were read");
-        vec![wcn, pairs.of(TableName::Structures)]
+        vec![wcn, pairs.in_table(TableName::Structures)]
     }
 
     fn record(&self, r: &mut FeatureRecorder<'_>) {
@@ -78,7 +79,7 @@ impl Feature for WeightedContactNumber {
 
 /// Number of terms that are added in single precision before they are added to the sum in double
 /// precision.
-const GROUP: usize = 32;
+const GROUP: usize = constants::GROUP as usize;
 
 /// Upper limit of a group's sum of 1/d^2, for distances of at least 0.001 A.
 const SUM_MAX: f32 = 2.0 * GROUP as f32;
@@ -119,12 +120,12 @@ impl Twin for weighted_contact_number::Views<'_> {
             dispatch!(simd::level(), simd => {
                 let block = VECTORS * simd_lanes(simd);
                 let outputs = sums.chunks_mut(block).zip(coincident.chunks_mut(block));
-                for (own, outputs) in atoms[tile.range()].chunks(block).zip(outputs) {
+                for (centres, outputs) in atoms[tile.range()].chunks(block).zip(outputs) {
                     match (is_compact, own_chain != 0) {
-                        (true, false) => weighted_sums::<_, true, false>(simd, own, all, grid, outputs),
-                        (false, false) => weighted_sums::<_, false, false>(simd, own, all, grid, outputs),
-                        (true, true) => weighted_sums::<_, true, true>(simd, own, all, grid, outputs),
-                        (false, true) => weighted_sums::<_, false, true>(simd, own, all, grid, outputs),
+                        (true, false) => weighted_sums::<_, true, false>(simd, centres, all, grid, outputs),
+                        (false, false) => weighted_sums::<_, false, false>(simd, centres, all, grid, outputs),
+                        (true, true) => weighted_sums::<_, true, true>(simd, centres, all, grid, outputs),
+                        (false, true) => weighted_sums::<_, false, true>(simd, centres, all, grid, outputs),
                     }
                 }
             });
@@ -139,14 +140,14 @@ fn simd_lanes<S: Simd>(_: S) -> usize {
 
 /// The positions of some C-alphas, a vector for each axis: as integers, and as floats relative to
 /// the corner of the structure's grid, which are exact if the grid is small.
-struct Places<S: Simd> {
+struct PositionVectors<S: Simd> {
     floats: [S::f32s; 3],
     integers: [S::i32s; 3],
     /// The chain of each.
     chains: S::u32s,
 }
 
-impl<S: Simd> Places<S> {
+impl<S: Simd> PositionVectors<S> {
     #[inline(always)]
     fn new(simd: S, atoms: &[Atom], corner: [i32; 3]) -> Self {
         let coordinate = |lane: usize, axis: usize| {
@@ -155,7 +156,7 @@ impl<S: Simd> Places<S> {
         };
         let [x, y, z] = [0, 1, 2].map(|axis| S::i32s::from_fn(simd, |lane| coordinate(lane, axis)));
         let from_corner = [x - corner[0], y - corner[1], z - corner[2]];
-        Places {
+        PositionVectors {
             floats: from_corner.map(|vector| vector.to_float()),
             integers: [x, y, z],
             chains: S::u32s::from_fn(simd, |lane| {
@@ -195,7 +196,7 @@ fn reciprocal<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
 /// of positions, and the residue's chain.
 #[inline(always)]
 fn for_each_distance<S: Simd, const COMPACT: bool>(
-    places: &[Places<S>; VECTORS],
+    places: &[PositionVectors<S>; VECTORS],
     group: &[Atom],
     corner: [i32; 3],
     mut each: impl FnMut(usize, S::f32s, u32),
@@ -203,27 +204,29 @@ fn for_each_distance<S: Simd, const COMPACT: bool>(
     for other in group.iter().filter(|other| other.is_present()) {
         let place = <[i32; 3]>::from(other.position);
         let from_corner = [0, 1, 2].map(|axis| (place[axis] - corner[axis]) as f32);
-        for (v, own) in places.iter().enumerate() {
-            let d2 = own.squared_distance::<COMPACT>(place, from_corner);
+        for (v, vector) in places.iter().enumerate() {
+            let d2 = vector.squared_distance::<COMPACT>(place, from_corner);
             each(v, d2, other.tag.chain());
         }
     }
 }
 
-/// Computes the sums over `all`, or over those of the own chain, for the residues `own`, at most
+/// Computes the sums over `all`, or over those of the own chain, for the residues `centres`, at
+/// most
 /// [`VECTORS`] vectors.
 #[inline(always)]
 fn weighted_sums<S: Simd, const COMPACT: bool, const OWN_CHAIN: bool>(
     simd: S,
-    own: &[Atom],
+    centres: &[Atom],
     all: &[Atom],
     grid: &Grid,
     (sums, coincident): (&mut [f32], &mut [u32]),
 ) {
     let lanes = S::f32s::LEN;
     let corner = grid.origin;
-    let places: [Places<S>; VECTORS] =
-        std::array::from_fn(|v| Places::new(simd, own.get(v * lanes..).unwrap_or(&[]), corner));
+    let places: [PositionVectors<S>; VECTORS] = std::array::from_fn(|v| {
+        PositionVectors::new(simd, centres.get(v * lanes..).unwrap_or(&[]), corner)
+    });
     let zero = S::f64s::splat(simd, 0.0);
     let mut totals = [(zero, zero); VECTORS];
     let mut at_zero = [S::u32s::splat(simd, 0); VECTORS];
@@ -255,7 +258,7 @@ fn weighted_sums<S: Simd, const COMPACT: bool, const OWN_CHAIN: bool>(
             *total = (total.0 + low, total.1 + high);
         }
     }
-    let outputs = own.iter().zip(sums).zip(coincident).enumerate();
+    let outputs = centres.iter().zip(sums).zip(coincident).enumerate();
     for (lane, ((atom, sum), coincident)) in outputs {
         let (v, lane) = (lane / lanes, lane % lanes);
         let halves = [totals[v].0, totals[v].1];
@@ -282,8 +285,8 @@ impl Twin for coincident_pairs::Views<'_> {
         let structures = StructureSpan::live(header, structures);
 
         for (structure, pairs) in structures.iter().zip(pairs) {
-            let own = coincident[structure.residues()].iter();
-            let sum: u64 = own.copied().map(u64::from).sum();
+            let counts = coincident[structure.residues()].iter();
+            let sum: u64 = counts.copied().map(u64::from).sum();
             *pairs = i32::try_from(sum / 2).unwrap_or(i32::MAX);
         }
     }

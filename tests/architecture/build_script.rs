@@ -12,7 +12,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use tempfile::TempDir;
-use units::{Sources, Unit};
+use units::{Sources, TranslationUnit};
 
 /// Files like those of `kernels/`, an nvcc that notes what it is asked to compile, and what it made.
 struct Folder(TempDir);
@@ -44,7 +44,7 @@ impl Folder {
         fs::write(self.path("kernels").join(name), text).unwrap();
     }
 
-    fn sources(&self) -> (Sources, Vec<Unit>) {
+    fn sources(&self) -> (Sources, Vec<TranslationUnit>) {
         let sources = Sources::read(&self.path("kernels")).unwrap();
         let files = sources.names().filter(|name| name.ends_with(".cu"));
         let units = files.map(|file| sources.unit(file).unwrap()).collect();

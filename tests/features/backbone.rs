@@ -22,8 +22,8 @@ fn compute(structures: &[Structure]) -> Vec<FeatureTable> {
 
 fn column<'a>(name: &str, table: &'a FeatureTable) -> &'a [f32] {
     let decls = config().columns(TableName::Residues);
-    let at = decls.iter().position(|decl| decl.name == name).unwrap();
-    match table.column(TableName::Residues, at) {
+    let column = decls.iter().position(|decl| decl.name == name).unwrap();
+    match table.column(TableName::Residues, column) {
         Column::Real(values) => values,
         Column::Count(_) => panic!("{name} is real"),
     }
@@ -50,7 +50,7 @@ fn unit(a: Point) -> Point {
     a.map(|x| x / dot(a, a).sqrt())
 }
 
-/// By the part of each arm that is normal to the axis.
+/// Computes the dihedral from the parts of the outer bonds that are normal to the axis.
 fn dihedral([p1, p2, p3, p4]: [Point; 4]) -> f64 {
     let axis = unit(minus(p3, p2));
     let normal = |arm: Point| minus(arm, axis.map(|x| x * dot(arm, axis)));
@@ -64,10 +64,10 @@ fn angle([p1, p2, p3]: [Point; 3]) -> f64 {
 }
 
 /// phi, psi, omega, ca_dihedral and ca_angle.
-fn naive(s: &Structure, at: usize) -> [Option<f64>; 5] {
-    // Residues that are linked from `from` to `to`, both relative to `at`.
+fn naive(s: &Structure, row: usize) -> [Option<f64>; 5] {
+    // Residues that are linked from `from` to `to`, both relative to `row`.
     let residue = |from: isize, to: isize, which: isize| -> Option<&Residue> {
-        let index = |offset: isize| usize::try_from(at as isize + offset).ok();
+        let index = |offset: isize| usize::try_from(row as isize + offset).ok();
         let all = index(from)?..=index(to)?;
         let links = s.residues.get(all)?.iter().skip(1);
         let linked = links.clone().all(|residue| !residue.break_before);
@@ -95,18 +95,18 @@ const COLUMNS: [&str; 5] = ["phi", "psi", "omega", "ca_dihedral", "ca_angle"];
 /// How many angles there are of each kind.
 fn assert_matches(name: &str, s: &Structure, table: &FeatureTable) -> [usize; 5] {
     let mut counts = [0; 5];
-    for at in 0..s.residues.len() {
-        for (kind, expected) in naive(s, at).into_iter().enumerate() {
-            let found = column(COLUMNS[kind], table)[at];
+    for row in 0..s.residues.len() {
+        for (kind, expected) in naive(s, row).into_iter().enumerate() {
+            let found = column(COLUMNS[kind], table)[row];
             let Some(expected) = expected else {
-                assert!(found.is_nan(), "{name}, {} of {at} is null", COLUMNS[kind]);
+                assert!(found.is_nan(), "{name}, {} of {row} is null", COLUMNS[kind]);
                 continue;
             };
             let error = (f64::from(found) - expected).abs();
             let error = error.min(360.0 - error);
             assert!(
                 error < 1e-4 && found > -180.0 && found <= 180.0,
-                "{name}, {} of {at}: {found}, expected {expected}",
+                "{name}, {} of {row}: {found}, expected {expected}",
                 COLUMNS[kind]
             );
             counts[kind] += 1;
@@ -121,8 +121,8 @@ fn angles_of_the_samples_match_the_maths_library() {
     let structures: Vec<_> = samples.iter().map(|(_, s)| s.clone()).collect();
     let mut counts = [0; 5];
     for ((name, s), table) in samples.iter().zip(compute(&structures)) {
-        let own = assert_matches(name, s, &table);
-        counts = std::array::from_fn(|kind| counts[kind] + own[kind]);
+        let counts_of_structure = assert_matches(name, s, &table);
+        counts = std::array::from_fn(|kind| counts[kind] + counts_of_structure[kind]);
     }
     assert!(counts.iter().all(|&count| count > 3_000), "{counts:?}");
 }
@@ -140,16 +140,16 @@ fn angles_of_made_up_structures_match_at_every_size() {
 fn a_strand_and_a_helix_have_the_angles_of_the_textbook() {
     let table = &compute(slice::from_ref(&samples::sample("1ubi.pdb")))[0];
     // Residues 23 to 34 are the helix, 2 to 6 a strand.
-    for at in 23..31 {
-        let (phi, psi) = (column("phi", table)[at], column("psi", table)[at]);
-        assert!((-75.0..-50.0).contains(&phi), "phi of {at}: {phi}");
-        assert!((-55.0..-25.0).contains(&psi), "psi of {at}: {psi}");
-        let dihedral = column("ca_dihedral", table)[at];
-        assert!((45.0..60.0).contains(&dihedral), "of {at}: {dihedral}");
+    for row in 23..31 {
+        let (phi, psi) = (column("phi", table)[row], column("psi", table)[row]);
+        assert!((-75.0..-50.0).contains(&phi), "phi of {row}: {phi}");
+        assert!((-55.0..-25.0).contains(&psi), "psi of {row}: {psi}");
+        let dihedral = column("ca_dihedral", table)[row];
+        assert!((45.0..60.0).contains(&dihedral), "of {row}: {dihedral}");
     }
-    for at in 2..6 {
-        assert!(column("psi", table)[at] > 100.0, "psi of {at}");
-        assert!(column("omega", table)[at].abs() > 165.0, "omega of {at}");
+    for row in 2..6 {
+        assert!(column("psi", table)[row] > 100.0, "psi of {row}");
+        assert!(column("omega", table)[row].abs() > 165.0, "omega of {row}");
     }
 }
 
@@ -162,12 +162,14 @@ fn planar(points: &[[[i32; 3]; 3]]) -> Structure {
     s.b_factor = vec![0.0; s.xyz.len()];
     s.class = vec![s.class[0]; s.xyz.len()];
     s.loose.clear();
-    s.atom_start = (0..=points.len() as u32).map(|at| 3 * at).collect();
+    s.atom_start = (0..=points.len() as u32)
+        .map(|residue| 3 * residue)
+        .collect();
     s.loose.clear();
-    for (at, residue) in (0..).zip(&mut s.residues) {
-        (residue.n, residue.ca, residue.c) = (3 * at, 3 * at + 1, 3 * at + 2);
+    for (row, residue) in (0..).zip(&mut s.residues) {
+        (residue.n, residue.ca, residue.c) = (3 * row, 3 * row + 1, 3 * row + 2);
         (residue.o, residue.cb) = (MISSING, MISSING);
-        residue.break_before = at == 0;
+        residue.break_before = row == 0;
     }
     s
 }
@@ -198,7 +200,7 @@ fn points_on_a_line_have_an_angle_and_no_dihedral() {
             "{name}"
         );
     }
-    // All in one place: not even an angle.
+    // All atoms at the same position: there is not even an angle.
     let table = &compute(&[planar(&[[[7, 8, 9]; 3]; 4])])[0];
     assert!(column("ca_angle", table).iter().all(|angle| angle.is_nan()));
 }
@@ -219,7 +221,7 @@ fn nothing_is_computed_across_a_break_or_without_an_atom() {
         (0..)
             .zip(pairs)
             .filter(|(_, pair)| lost(*pair))
-            .map(|(at, _)| at)
+            .map(|(row, _)| row)
             .collect()
     };
     assert_eq!(lost(1, "phi"), [30]);

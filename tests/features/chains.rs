@@ -1,4 +1,5 @@
-//! The settings that leave other chains out: what they give is what the chain alone gives.
+//! The settings that leave other chains out: their results are those of a structure of the chain
+//! alone.
 
 use crate::made_up::structure;
 use crate::samples::samples;
@@ -37,13 +38,13 @@ pub(crate) fn alone(s: &Structure, chains: &[u32]) -> (Structure, Vec<usize>) {
             MISSING => MISSING,
             atom => atom - span[0] + part.xyz.len() as u32,
         };
-        let of = |atom: u32| place(&part, atom);
+        let place_of = |atom: u32| place(&part, atom);
         let moved = Residue {
-            n: of(residue.n),
-            ca: of(residue.ca),
-            c: of(residue.c),
-            o: of(residue.o),
-            cb: of(residue.cb),
+            n: place_of(residue.n),
+            ca: place_of(residue.ca),
+            c: place_of(residue.c),
+            o: place_of(residue.o),
+            cb: place_of(residue.cb),
             ..*residue
         };
         if take(&mut part, residue.chain, (span[1] - span[0]) as usize) {
@@ -58,13 +59,13 @@ pub(crate) fn alone(s: &Structure, chains: &[u32]) -> (Structure, Vec<usize>) {
         }
     }
     part.channels = s.channels.clone();
-    for (own, all) in part.channels.iter_mut().zip(&s.channels) {
-        own.values = rows.iter().map(|&row| all.values[row]).collect();
+    for (channel, all) in part.channels.iter_mut().zip(&s.channels) {
+        channel.values = rows.iter().map(|&row| all.values[row]).collect();
     }
     (part, rows)
 }
 
-/// The key of a feature's setting of chains. Residue depth, which is none by default, has its own
+/// The key of a feature's setting of chains. Residue depth, which is off by default, has its own
 /// tests.
 fn key_of(name: FeatureName) -> Option<&'static str> {
     let settings = FeatureConfig::default().settings(name).into_iter();
@@ -72,7 +73,7 @@ fn key_of(name: FeatureName) -> Option<&'static str> {
     keys.find(|key| key.ends_with(".chains") && name != FeatureName::ResidueDepth)
 }
 
-fn config(features: &[FeatureName], own: &[FeatureName]) -> FeatureConfig {
+fn config(features: &[FeatureName], own_chain_features: &[FeatureName]) -> FeatureConfig {
     let mut config = FeatureConfig {
         features: features.to_vec(),
         ..FeatureConfig::default()
@@ -80,16 +81,16 @@ fn config(features: &[FeatureName], own: &[FeatureName]) -> FeatureConfig {
     config.cluster.select = ["L", "A", "V"].map(str::to_owned).to_vec();
     config.contacts.point = tapeloop::features::ContactPoint::Ca;
     config.smooth.channels = vec!["numbers".to_owned()];
-    for &name in own {
+    for &name in own_chain_features {
         let key = key_of(name).unwrap();
-        let own = Setting::Choice("own", &["all", "own"]);
-        config.set(name, key, &own).unwrap();
-        assert!(config.settings(name).contains(&(key, own)));
+        let own_chain = Setting::Choice("own", &["all", "own"]);
+        config.set(name, key, &own_chain).unwrap();
+        assert!(config.settings(name).contains(&(key, own_chain)));
     }
     config
 }
 
-/// Structures of which every chain follows the one before, with a channel of numbers.
+/// Structures whose chains are contiguous and in order, with a channel of numbers.
 fn structures() -> Vec<Structure> {
     let made_up = (0..4).map(|n| {
         let mut s = structure([40, 90, 129, 200][n], 70 + n as u64);
@@ -174,9 +175,9 @@ fn the_own_chain_has_the_values_of_the_chain_alone() {
     let structures = structures();
     let all = FeatureName::ALL.iter().copied();
     let names: Vec<FeatureName> = all.filter(|&name| key_of(name).is_some()).collect();
-    let (own, model) = (config(&names, &names), config(&names, &[]));
-    let decls = own.columns(TableName::Residues);
-    let found = compute(own, &structures);
+    let (own_chain, model) = (config(&names, &names), config(&names, &[]));
+    let decls = own_chain.columns(TableName::Residues);
+    let found = compute(own_chain, &structures);
     let in_model = compute(model.clone(), &structures);
     let mut parts = Vec::new();
     for (n, s) in structures.iter().enumerate() {
@@ -191,55 +192,63 @@ fn the_own_chain_has_the_values_of_the_chain_alone() {
     let expected = compute(model, &alone);
     let mut differ = vec![0; decls.len()];
     for ((n, part, rows), expected) in parts.iter().zip(&expected) {
-        for (at, decl) in decls.iter().enumerate() {
-            let of =
-                |table: &FeatureTable| -> Vec<u32> { bits(table.column(TableName::Residues, at)) };
-            let (all, model) = (of(&found[*n]), of(&in_model[*n]));
+        for (column, decl) in decls.iter().enumerate() {
+            let bits_of = |table: &FeatureTable| -> Vec<u32> {
+                bits(table.column(TableName::Residues, column))
+            };
+            let (all, model) = (bits_of(&found[*n]), bits_of(&in_model[*n]));
             let pick = |all: &[u32]| -> Vec<u32> { rows.iter().map(|&row| all[row]).collect() };
-            let (own, expected) = (pick(&all), of(expected));
-            differ[at] += own
+            let (found_bits, expected) = (pick(&all), bits_of(expected));
+            differ[column] += found_bits
                 .iter()
                 .zip(pick(&model))
                 .filter(|(a, b)| **a != *b)
                 .count();
             let context = format!("{} of structure {n}", decl.name);
             if decl.name == "wcn" {
-                // The order of the terms, which are added in single precision, is another.
-                for (own, expected) in own.iter().zip(&expected) {
-                    let [own, expected] = [*own, *expected].map(f32::from_bits);
-                    let near = (own - expected).abs() <= 4e-6 * expected;
-                    assert!(near || own.is_nan() && expected.is_nan(), "{context}");
+                // The terms are added in single precision, and in a different order.
+                for (found_bits, expected) in found_bits.iter().zip(&expected) {
+                    let [found_bits, expected] = [*found_bits, *expected].map(f32::from_bits);
+                    let near = (found_bits - expected).abs() <= 4e-6 * expected;
+                    assert!(
+                        near || found_bits.is_nan() && expected.is_nan(),
+                        "{context}"
+                    );
                 }
                 continue;
             }
-            let signed = |values: &[u32]| values.iter().map(|it| *it as i32).collect::<Vec<_>>();
+            let signed =
+                |values: &[u32]| values.iter().map(|value| *value as i32).collect::<Vec<_>>();
             let is_partner = decl.name.starts_with("hb_") && !decl.name.ends_with("_energy");
             let expected: Vec<u32> = match decl.name.as_str() {
                 "cluster" => {
                     assert_eq!(
-                        renumbered(&signed(&own)),
+                        renumbered(&signed(&found_bits)),
                         renumbered(&signed(&expected)),
                         "{context}"
                     );
                     continue;
                 }
-                // Indices in the chain alone.
+                // Indices count in the structure of the chain alone.
                 _ if is_partner => {
-                    let row = |&at: &u32| rows.get(at as usize).map_or(u32::MAX, |&row| row as u32);
+                    let row = |&row_index: &u32| {
+                        rows.get(row_index as usize)
+                            .map_or(u32::MAX, |&row| row as u32)
+                    };
                     expected.iter().map(row).collect()
                 }
                 _ => expected,
             };
-            assert_eq!(own, expected, "{context}");
+            assert_eq!(found_bits, expected, "{context}");
         }
         // Sums over the chain.
         let chain = part.residues[0].chain as usize;
         let columns = found[*n]
             .columns(TableName::Chains)
             .zip(expected.columns(TableName::Chains));
-        for (own, expected) in columns {
-            if let (Some(own), Some(expected)) = (real(own), real(expected)) {
-                assert_eq!(own[chain].to_bits(), expected[chain].to_bits());
+        for (found_column, expected) in columns {
+            if let (Some(found_column), Some(expected)) = (real(found_column), real(expected)) {
+                assert_eq!(found_column[chain].to_bits(), expected[chain].to_bits());
             }
         }
     }
@@ -248,24 +257,30 @@ fn the_own_chain_has_the_values_of_the_chain_alone() {
     }
 }
 
-/// Areas in the chain alone are those in the model and what other chains bury.
+/// The area in the chain alone is the area in the model plus what other chains bury.
 #[test]
 fn areas_of_the_chain_alone_leave_what_other_chains_bury_as_it_is() {
     let structures = structures();
     let names = [FeatureName::Sasa, FeatureName::Iface, FeatureName::Rsa];
-    let own = config(&names, &[FeatureName::Sasa]);
-    let decls = own.columns(TableName::Residues);
-    let at = |name: &str| decls.iter().position(|decl| decl.name == name).unwrap();
-    let [found, in_model] = [own.clone(), config(&names, &[])].map(|it| compute(it, &structures));
+    let own_chain = config(&names, &[FeatureName::Sasa]);
+    let decls = own_chain.columns(TableName::Residues);
+    let column_of = |name: &str| decls.iter().position(|decl| decl.name == name).unwrap();
+    let [found, in_model] =
+        [own_chain.clone(), config(&names, &[])].map(|config| compute(config, &structures));
     let mut buried = 0;
     for (found, in_model) in found.iter().zip(&in_model) {
-        let column = |of: &FeatureTable, name: &str| -> Vec<f32> {
-            real(of.column(TableName::Residues, at(name)))
+        let column = |table: &FeatureTable, name: &str| -> Vec<f32> {
+            real(table.column(TableName::Residues, column_of(name)))
                 .unwrap()
                 .to_vec()
         };
         let delta = column(found, "sasa_delta");
-        let bits = |values: &[f32]| values.iter().map(|it| it.to_bits()).collect::<Vec<_>>();
+        let bits = |values: &[f32]| {
+            values
+                .iter()
+                .map(|value| value.to_bits())
+                .collect::<Vec<_>>()
+        };
         assert_eq!(bits(&delta), bits(&column(in_model, "sasa_delta")));
         let pairs = column(found, "sasa")
             .into_iter()

@@ -23,7 +23,7 @@ fn made_up() -> Vec<Structure> {
     let mut structures: Vec<_> = (0..12)
         .map(|n| structure([0, 1, 2, 40, 129, 300][n % 6], 100 + n as u64))
         .collect();
-    // Two residues in one place, three in another.
+    // Two residues at one position, three at another.
     let s = &mut structures[4];
     for (one, other) in [(10, 90), (20, 80), (20, 50)] {
         let (one, other) = (s.residues[one].ca, s.residues[other].ca);
@@ -50,15 +50,15 @@ impl Computed {
         Computed { config, tables }
     }
 
-    fn of(features: &[FeatureName], structures: &[Structure]) -> Self {
+    fn of_features(features: &[FeatureName], structures: &[Structure]) -> Self {
         Computed::new(asking_for(features), structures)
     }
 
     fn column(&self, structure: usize, table: TableName, name: &str) -> Column<'_> {
         let columns = self.config.columns(table);
-        let at = columns.iter().position(|column| column.name == name);
-        let at = at.unwrap_or_else(|| panic!("no column {name}"));
-        self.tables[structure].column(table, at)
+        let index = columns.iter().position(|column| column.name == name);
+        let index = index.unwrap_or_else(|| panic!("no column {name}"));
+        self.tables[structure].column(table, index)
     }
 
     fn counts(&self, structure: usize, table: TableName, name: &str) -> &[i32] {
@@ -87,13 +87,15 @@ fn asking_for(features: &[FeatureName]) -> FeatureConfig {
 fn contact_numbers_may_leave_other_chains_out() {
     let structures = made_up();
     let mut config = asking_for(&[FeatureName::ContactNumber]);
-    let own = Setting::Choice("own", &["all", "own"]);
+    let own_chain = Setting::Choice("own", &["all", "own"]);
     let name = FeatureName::ContactNumber;
-    config.set(name, "contact_number.chains", &own).unwrap();
+    config
+        .set(name, "contact_number.chains", &own_chain)
+        .unwrap();
     assert!(
         config
             .settings(name)
-            .contains(&("contact_number.chains", own))
+            .contains(&("contact_number.chains", own_chain))
     );
     let computed = Computed::new(config, &structures);
     for (n, s) in structures.iter().enumerate() {
@@ -153,7 +155,7 @@ fn half_spheres_open_towards_the_c_beta() {
             }
         }
     }
-    let computed = Computed::of(&[FeatureName::HseB], &structures);
+    let computed = Computed::of_features(&[FeatureName::HseB], &structures);
     let (mut glycines, mut nulls) = (0, 0);
     for (n, s) in structures.iter().enumerate() {
         let ca = c_alphas(s);
@@ -162,19 +164,19 @@ fn half_spheres_open_towards_the_c_beta() {
             Some([0, 1, 2].map(|axis| f64::from(position[axis] - origin[axis])))
         };
         let expected = |i: usize| -> Option<[i32; 2]> {
-            let (own, residue) = (ca[i]?, &s.residues[i]);
+            let (here, residue) = (ca[i]?, &s.residues[i]);
             let direction = if residue.aa == b'G' {
                 glycines += 1;
-                glycine_direction(from(own, residue.n)?, from(own, residue.c)?)
+                glycine_direction(from(here, residue.n)?, from(here, residue.c)?)
             } else {
-                from(own, residue.cb)?
+                from(here, residue.cb)?
             };
             let mut sides = [0, 0];
             for (j, other) in ca.iter().enumerate() {
-                let near = |other: &[i32; 3]| j != i && distance2(own, *other) < 12_000i64.pow(2);
+                let near = |other: &[i32; 3]| j != i && distance2(here, *other) < 12_000i64.pow(2);
                 if let Some(other) = other.filter(near) {
                     let along: f64 = (0..3)
-                        .map(|axis| f64::from(other[axis] - own[axis]) * direction[axis])
+                        .map(|axis| f64::from(other[axis] - here[axis]) * direction[axis])
                         .sum();
                     sides[usize::from(along <= 0.0)] += 1;
                 }
@@ -203,7 +205,7 @@ fn the_weighted_contact_number_leaves_out_and_counts_what_is_in_one_place() {
         position[0] += 90_000_000;
     }
     structures.push(far);
-    let computed = Computed::of(&[FeatureName::Wcn], &structures);
+    let computed = Computed::of_features(&[FeatureName::Wcn], &structures);
     let mut pairs = 0;
     for (n, s) in structures.iter().enumerate() {
         let (sums, coincident) = wcn(s);
@@ -228,13 +230,13 @@ fn atoms_of_rows(s: &Structure) -> Vec<(usize, [i32; 3])> {
 #[test]
 fn protrusion_compares_the_free_with_the_filled_volume() {
     let mut structures = made_up();
-    // Two clouds so far apart that their cells share places.
+    // Two clouds so far apart that their cells share indices.
     let mut far = structure(150, 8);
     for position in far.xyz.iter_mut().skip(200) {
         position[2] -= 70_000_000;
     }
     structures.push(far);
-    let computed = Computed::of(&[FeatureName::Protrusion], &structures);
+    let computed = Computed::of_features(&[FeatureName::Protrusion], &structures);
     for (n, s) in structures.iter().enumerate() {
         let mut cx = vec![Vec::new(); s.residues.len()];
         for (residue, atom) in atoms_of_rows(s) {
@@ -290,17 +292,17 @@ fn assert_contact_orders(config: FeatureConfig, in_sequence: bool) {
             }
         }
         let mean = |(sum, count): (usize, usize)| sum as f64 / count as f64;
-        let expected: Vec<f64> = sums.iter().map(|own| mean(*own)).collect();
+        let expected: Vec<f64> = sums.iter().map(|sum| mean(*sum)).collect();
         let found = computed.reals(n, TableName::Residues, "co");
         assert_close("co", found, &expected, 1e-6);
 
         let relative = |is_own: &dyn Fn(u32) -> bool| {
             let rows = s.residues.iter().zip(&sums);
-            let own: Vec<_> = rows.filter(|(r, _)| is_own(r.chain)).collect();
-            let sum = |(sum, count): (usize, usize), (_, own): &(_, &(usize, usize))| {
-                (sum + own.0, count + own.1)
+            let rows_of_chain: Vec<_> = rows.filter(|(r, _)| is_own(r.chain)).collect();
+            let sum = |(sum, count): (usize, usize), (_, next): &(_, &(usize, usize))| {
+                (sum + next.0, count + next.1)
             };
-            mean(own.iter().fold((0, 0), sum)) / own.len() as f64
+            mean(rows_of_chain.iter().fold((0, 0), sum)) / rows_of_chain.len() as f64
         };
         let chains = 0..s.chains.len() as u32;
         let expected: Vec<f64> = chains.map(|chain| relative(&|c| c == chain)).collect();
@@ -320,12 +322,12 @@ fn a_far_away_chain_changes_only_what_sums_over_the_model() {
     // Another chain, of its own shape, 10,000 A away; its atoms come last among
     // those of residues.
     let far = structure(90, 22);
-    let of_rows = *alone.atom_start.last().unwrap() as usize;
+    let residue_atom_count = *alone.atom_start.last().unwrap() as usize;
     let loose = (
-        with_far.xyz.split_off(of_rows),
-        with_far.element.split_off(of_rows),
-        with_far.b_factor.split_off(of_rows),
-        with_far.class.split_off(of_rows),
+        with_far.xyz.split_off(residue_atom_count),
+        with_far.element.split_off(residue_atom_count),
+        with_far.b_factor.split_off(residue_atom_count),
+        with_far.class.split_off(residue_atom_count),
     );
     let moved = |p: &[i32; 3]| [p[0] + 10_000_000, p[1], p[2]];
     let far_atoms = *far.atom_start.last().unwrap() as usize;
@@ -342,7 +344,7 @@ fn a_far_away_chain_changes_only_what_sums_over_the_model() {
         if atom == MISSING {
             atom
         } else {
-            atom + of_rows as u32
+            atom + residue_atom_count as u32
         }
     };
     for residue in &far.residues {

@@ -2,7 +2,7 @@
 
 use tapeloop::structure::Structure;
 
-/// In 0.001 angstrom, squared.
+/// The squared distance of two positions, in (0.001 A)^2.
 pub(crate) fn distance2(a: [i32; 3], b: [i32; 3]) -> i64 {
     (0..3)
         .map(|axis| (i64::from(a[axis]) - i64::from(b[axis])).pow(2))

@@ -1,5 +1,5 @@
-//! Secondary structure and hydrogen bonds: against DSSP's own, sequential rules
-//! written out, against what other programs say, and where they end.
+//! Secondary structure and hydrogen bonds: against DSSP's sequential rules, written out naively,
+//! against other programs, and at breaks and missing atoms.
 
 mod pieces;
 mod table;
@@ -26,7 +26,7 @@ fn config(version: DsspVersion) -> FeatureConfig {
 
 fn compute_by(version: DsspVersion, structures: &[Structure]) -> Vec<Found> {
     let tables = tables::compute(config(version), structures);
-    tables.iter().map(Found::of).collect()
+    tables.iter().map(Found::new).collect()
 }
 
 fn compute(structures: &[Structure]) -> Vec<Found> {
@@ -40,10 +40,10 @@ fn compute_one(structure: &Structure) -> Found {
 /// A bond's partner and energy.
 type Bond = Option<(usize, f32)>;
 
-/// What the program says of one structure.
+/// The secondary structure and the bonds that the program computed for one structure.
 #[derive(PartialEq)]
 struct Found {
-    /// One letter a residue, a blank for null.
+    /// One letter per residue, a blank for null.
     ss8: String,
     ss3: String,
     /// Acceptors of the N-H and donors to the O, the best first.
@@ -51,11 +51,14 @@ struct Found {
 }
 
 impl Found {
-    fn of(table: &FeatureTable) -> Found {
+    fn new(table: &FeatureTable) -> Found {
         let decls = config(DsspVersion::V2).columns(TableName::Residues);
         let column = |name: &str| {
-            let at = decls.iter().position(|decl| decl.name == name).unwrap();
-            (decls[at].kind, table.column(TableName::Residues, at))
+            let column = decls.iter().position(|decl| decl.name == name).unwrap();
+            (
+                decls[column].kind,
+                table.column(TableName::Residues, column),
+            )
         };
         let text = |name: &str| -> String {
             let (ColumnKind::Text(texts), Column::Count(values)) = column(name) else {
@@ -79,7 +82,7 @@ impl Found {
             };
             partners.iter().zip(energies).map(bond).collect()
         });
-        let row = |at: usize| std::array::from_fn(|which| bonds[which][at]);
+        let row = |residue: usize| std::array::from_fn(|which| bonds[which][residue]);
         Found {
             ss8: text("ss8"),
             ss3: text("ss3"),
@@ -87,17 +90,17 @@ impl Found {
         }
     }
 
-    fn letter(&self, at: usize) -> char {
-        self.ss8.as_bytes()[at] as char
+    fn letter(&self, residue: usize) -> char {
+        self.ss8.as_bytes()[residue] as char
     }
 
     /// Bonds below -0.5 kcal/mol, as donor and acceptor.
     fn bonded(&self) -> Vec<(usize, usize)> {
-        let of = |(donor, bonds): (usize, &[Bond; 4])| {
+        let bonds_of = |(donor, bonds): (usize, &[Bond; 4])| {
             let strong = bonds[..2].iter().flatten().filter(|bond| bond.1 < -0.5);
             strong.map(|bond| (donor, bond.0)).collect::<Vec<_>>()
         };
-        self.bonds.iter().enumerate().flat_map(of).collect()
+        self.bonds.iter().enumerate().flat_map(bonds_of).collect()
     }
 }
 
@@ -119,11 +122,11 @@ fn distance(a: Point, b: Point) -> f64 {
     length(minus(a, b))
 }
 
-/// The DSSP of Hekkelman's programs, as they go: pair by pair, ladder by ladder.
+/// DSSP as Hekkelman's programs compute it, pair by pair and ladder by ladder.
 struct Naive {
-    /// N, CA, C, O in A, where all are there.
+    /// N, CA, C, O in A of residues that have all four.
     backbone: Vec<Option<[Point; 4]>>,
-    /// Which stretch of linked residues that lack no backbone atom each is in.
+    /// The number of the stretch of linked, complete residues that each residue is in.
     segment: Vec<usize>,
     /// Energies by donor and acceptor, all below zero, best first.
     bonds: Vec<(f64, usize, usize)>,
@@ -132,7 +135,7 @@ struct Naive {
 }
 
 impl Naive {
-    fn of(s: &Structure) -> Naive {
+    fn new(s: &Structure) -> Naive {
         let angstrom = |atom: u32| Some(s.position(atom)?.map(|x| f64::from(x) / 1000.0));
         let all = |r: &Residue| {
             let atoms = [
@@ -145,19 +148,19 @@ impl Naive {
         };
         let backbone: Vec<_> = s.residues.iter().map(all).collect();
         let mut segment = vec![0; backbone.len()];
-        for at in 1..backbone.len() {
-            let joined = !s.residues[at].break_before
-                && backbone[at].is_some()
-                && backbone[at - 1].is_some();
-            segment[at] = segment[at - 1] + usize::from(!joined);
+        for residue in 1..backbone.len() {
+            let joined = !s.residues[residue].break_before
+                && backbone[residue].is_some()
+                && backbone[residue - 1].is_some();
+            segment[residue] = segment[residue - 1] + usize::from(!joined);
         }
-        let hydrogen = |at: usize| {
-            let before = at
+        let hydrogen = |residue: usize| {
+            let before = residue
                 .checked_sub(1)
-                .filter(|&before| segment[before] == segment[at])?;
-            let ([n, ..], [_, _, c, o]) = (backbone[at]?, backbone[before]?);
+                .filter(|&before| segment[before] == segment[residue])?;
+            let ([n, ..], [_, _, c, o]) = (backbone[residue]?, backbone[before]?);
             let along = minus(c, o).map(|x| x / distance(c, o));
-            let is_donor = s.residues[at].aa != b'P' && c != o;
+            let is_donor = s.residues[residue].aa != b'P' && c != o;
             is_donor.then(|| std::array::from_fn::<f64, 3, _>(|axis| n[axis] + along[axis]))
         };
         let mut bonds = Vec::new();
@@ -185,9 +188,9 @@ impl Naive {
         }
     }
 
-    fn best(&self, at: usize) -> [Bond; 4] {
-        let gives = self.bonds.iter().filter(|bond| bond.1 == at);
-        let takes = self.bonds.iter().filter(|bond| bond.2 == at);
+    fn best(&self, residue: usize) -> [Bond; 4] {
+        let gives = self.bonds.iter().filter(|bond| bond.1 == residue);
+        let takes = self.bonds.iter().filter(|bond| bond.2 == residue);
         let mut gives = gives.map(|bond| (bond.2, bond.0 as f32));
         let mut takes = takes.map(|bond| (bond.1, bond.0 as f32));
         [gives.next(), gives.next(), takes.next(), takes.next()]
@@ -196,11 +199,11 @@ impl Naive {
     fn ladders(&mut self, is_bond: &[Vec<usize>]) -> Vec<(Vec<usize>, Vec<usize>)> {
         let n = self.backbone.len();
         let bond = |donor: usize, acceptor: usize| is_bond[donor].contains(&acceptor);
-        let inner = |at: usize| {
-            at > 0
-                && at + 1 < n
-                && self.segment[at - 1] == self.segment[at + 1]
-                && self.backbone[at].is_some()
+        let inner = |residue: usize| {
+            residue > 0
+                && residue + 1 < n
+                && self.segment[residue - 1] == self.segment[residue + 1]
+                && self.backbone[residue].is_some()
         };
         let kind = |i: usize, j: usize| {
             if !inner(i) || !inner(j) {
@@ -293,43 +296,53 @@ impl Naive {
             let state = if is.len() > 1 { b'E' } else { b'B' };
             for strand in [is, js] {
                 let residues = &mut ss[strand[0]..=*strand.last().unwrap()];
-                residues.iter_mut().for_each(|own| *own = state.max(*own));
+                residues
+                    .iter_mut()
+                    .for_each(|state_so_far| *state_so_far = state.max(*state_so_far));
             }
         }
-        let starts = |stride: usize, at: usize| {
-            at + stride < n
-                && self.segment[at] == self.segment[at + stride]
-                && is_bond[at + stride].contains(&at)
+        let starts = |stride: usize, residue: usize| {
+            residue + stride < n
+                && self.segment[residue] == self.segment[residue + stride]
+                && is_bond[residue + stride].contains(&residue)
         };
         for (stride, state, over) in [(4, b'H', "-BEH"), (3, b'G', "-G"), (5, b'I', "-IH")] {
-            for at in 1..n {
-                if starts(stride, at) && starts(stride, at - 1) {
-                    let turn = &mut ss[at..at + stride];
+            for residue in 1..n {
+                if starts(stride, residue) && starts(stride, residue - 1) {
+                    let turn = &mut ss[residue..residue + stride];
                     if turn.iter().all(|old| over.as_bytes().contains(old)) {
                         turn.fill(state);
                     }
                 }
             }
         }
-        for (at, own) in ss.iter_mut().enumerate().filter(|(_, own)| **own == b'-') {
-            let turn = |stride: usize| (1..stride).any(|k| at >= k && starts(stride, at - k));
+        for (residue, state) in ss
+            .iter_mut()
+            .enumerate()
+            .filter(|(_, state)| **state == b'-')
+        {
+            let turn =
+                |stride: usize| (1..stride).any(|k| residue >= k && starts(stride, residue - k));
             if [3, 4, 5].into_iter().any(turn) {
-                *own = b'T';
-            } else if self.is_bend(at) == Some(true) {
-                *own = b'S';
+                *state = b'T';
+            } else if self.is_bend(residue) == Some(true) {
+                *state = b'S';
             }
         }
         if version == DsspVersion::V4 {
-            for at in 1..n.saturating_sub(2) {
-                if (at..at + 3).all(|at| self.is_polyproline(at) == Some(true)) {
-                    let loops = ss[at..at + 3].iter_mut().filter(|state| **state == b'-');
+            for residue in 1..n.saturating_sub(2) {
+                if (residue..residue + 3).all(|residue| self.is_polyproline(residue) == Some(true))
+                {
+                    let loops = ss[residue..residue + 3]
+                        .iter_mut()
+                        .filter(|state| **state == b'-');
                     loops.for_each(|state| *state = b'P');
                 }
             }
         }
-        let letter = |at: usize| {
-            if self.backbone[at].is_some() {
-                ss[at] as char
+        let letter = |residue: usize| {
+            if self.backbone[residue].is_some() {
+                ss[residue] as char
             } else {
                 ' '
             }
@@ -341,17 +354,20 @@ impl Naive {
         from.filter(|&from| self.segment.get(to) == Some(&self.segment[from]))
     }
 
-    fn is_bend(&self, at: usize) -> Option<bool> {
-        let before = self.same_segment(at.checked_sub(2), at + 2)?;
-        let ca = |at: usize| Some(self.backbone[at]?[1]);
-        let (u, v) = (minus(ca(at)?, ca(before)?), minus(ca(at + 2)?, ca(at)?));
+    fn is_bend(&self, residue: usize) -> Option<bool> {
+        let before = self.same_segment(residue.checked_sub(2), residue + 2)?;
+        let ca = |residue: usize| Some(self.backbone[residue]?[1]);
+        let (u, v) = (
+            minus(ca(residue)?, ca(before)?),
+            minus(ca(residue + 2)?, ca(residue)?),
+        );
         Some(dot(u, v) < 70f64.to_radians().cos() * length(u) * length(v))
     }
 
-    fn is_polyproline(&self, at: usize) -> Option<bool> {
-        let before = self.same_segment(at.checked_sub(1), at + 1)?;
-        let ([_, _, c0, _], [n, ca, c, _]) = (self.backbone[before]?, self.backbone[at]?);
-        let [n2, ..] = self.backbone[at + 1]?;
+    fn is_polyproline(&self, residue: usize) -> Option<bool> {
+        let before = self.same_segment(residue.checked_sub(1), residue + 1)?;
+        let ([_, _, c0, _], [n, ca, c, _]) = (self.backbone[before]?, self.backbone[residue]?);
+        let [n2, ..] = self.backbone[residue + 1]?;
         let (phi, psi) = (dihedral([c0, n, ca, c]), dihedral([n, ca, c, n2]));
         Some((-104.0..=-46.0).contains(&phi) && (116.0..=174.0).contains(&psi))
     }
@@ -385,22 +401,22 @@ fn dihedral([p1, p2, p3, p4]: [Point; 4]) -> f64 {
 }
 
 fn assert_matches(name: &str, s: &Structure, version: DsspVersion, found: &Found) -> Naive {
-    let mut naive = Naive::of(s);
+    let mut naive = Naive::new(s);
     let close = |a: f32, b: f32| (a - b).abs() < 1.5e-3;
-    for (at, bonds) in found.bonds.iter().enumerate() {
-        for (which, (found, expected)) in bonds.iter().zip(naive.best(at)).enumerate() {
+    for (residue, bonds) in found.bonds.iter().enumerate() {
+        for (which, (found, expected)) in bonds.iter().zip(naive.best(residue)).enumerate() {
             // Single precision may round an energy to the next 0.001 kcal/mol, and so
             // prefer another partner.
             let same = match (found, expected) {
                 (Some((partner, energy)), Some((_, expected))) => {
                     let pair = if which < 2 {
-                        (at, *partner)
+                        (residue, *partner)
                     } else {
-                        (*partner, at)
+                        (*partner, residue)
                     };
                     let mut all = naive.bonds.iter().filter(|bond| (bond.1, bond.2) == pair);
-                    let own = all.next().is_some_and(|bond| close(bond.0 as f32, *energy));
-                    own && close(*energy, expected)
+                    let is_close = all.next().is_some_and(|bond| close(bond.0 as f32, *energy));
+                    is_close && close(*energy, expected)
                 }
                 (None, None) => true,
                 (Some(bond), None) => bond.1 > -1.5e-3,
@@ -408,7 +424,7 @@ fn assert_matches(name: &str, s: &Structure, version: DsspVersion, found: &Found
             };
             assert!(
                 same,
-                "{name}, {which} of {at}: {found:?}, expected {expected:?}"
+                "{name}, {which} of {residue}: {found:?}, expected {expected:?}"
             );
         }
     }

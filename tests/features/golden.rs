@@ -47,7 +47,7 @@ impl Table {
         found.unwrap_or_else(|| panic!("the golden table has no column {name}"))
     }
 
-    /// Rows by the sources that they are of, in order.
+    /// The rows of each source file, in order.
     fn by_source(&self) -> BTreeMap<&str, Vec<&[String]>> {
         let source = self.column("source");
         let mut rows: BTreeMap<&str, Vec<&[String]>> = BTreeMap::new();
@@ -145,13 +145,13 @@ fn is_close(decl: &ColumnDecl, found: &str, expected: &str) -> bool {
 struct Tally {
     rows: usize,
     wrong: usize,
-    /// Of a thousand rows, how many may differ.
+    /// The number of rows per thousand that may differ.
     exceptions: usize,
     first: String,
 }
 
 impl Tally {
-    /// Holds one sample's column against the golden one.
+    /// Compares one sample's column with the golden column.
     fn compare(&mut self, source: &str, decl: &ColumnDecl, found: &[String], expected: &[&str]) {
         let name = &decl.name;
         assert_eq!(found.len(), expected.len(), "{source}: rows of {name}");
@@ -185,7 +185,7 @@ fn the_samples_match_the_golden_tables() {
         let names = decls.iter().map(|decl| decl.name.as_str());
         let known: Vec<&str> = names.filter(|name| !UNCHECKED.contains(name)).collect();
         for ((source, structure), features) in samples.iter().zip(&computed) {
-            let own = rows.get(source.as_str()).map_or(&[][..], Vec::as_slice);
+            let rows_of_structure = rows.get(source.as_str()).map_or(&[][..], Vec::as_slice);
             for (decl, column) in decls.iter().zip(features.columns(*table)) {
                 if !known.contains(&decl.name.as_str()) {
                     continue;
@@ -196,10 +196,19 @@ fn the_samples_match_the_golden_tables() {
                         .map(|chain| found[chain].clone())
                         .collect();
                 }
-                let at = golden.column(&decl.name);
-                let mut expected: Vec<&str> = own.iter().map(|row| row[at].as_str()).collect();
+                let column = golden.column(&decl.name);
+                let mut expected: Vec<&str> = rows_of_structure
+                    .iter()
+                    .map(|row| row[column].as_str())
+                    .collect();
                 if decl.name.starts_with("hb_") {
-                    leave_out_weak_bonds(golden, &decl.name, own, &mut found, &mut expected);
+                    leave_out_weak_bonds(
+                        golden,
+                        &decl.name,
+                        rows_of_structure,
+                        &mut found,
+                        &mut expected,
+                    );
                 }
                 let tally = tallies.entry(decl.name.clone()).or_default();
                 tally.compare(source, decl, &found, &expected);
@@ -218,8 +227,8 @@ fn the_samples_match_the_golden_tables() {
     }
 }
 
-/// Of bonds that are none, by their energy, two may be alike to 0.001 kcal/mol, or
-/// one next to nothing.
+/// Leaves out pairs whose energy is too weak for a bond: two may have the same energy to 0.001
+/// kcal/mol, and one may round to 0.
 fn leave_out_weak_bonds(
     golden: &Table,
     name: &str,
@@ -237,7 +246,7 @@ fn leave_out_weak_bonds(
     }
 }
 
-/// Chains with residues, by their first one.
+/// Chains with residues, in the order of their first residues.
 fn chains_with_rows(structure: &Structure) -> impl Iterator<Item = usize> {
     let mut seen = Vec::new();
     for residue in &structure.residues {

@@ -1,5 +1,6 @@
-//! Instructions of what has to be fast: reading, writing a structure into a slot, and the way of an item
-//! through the engine. The limits and their reasons are in `instructions.tsv`.
+//! The numbers of instructions of the code that has to be fast: reading a file, writing a structure
+//! into a slot, and passing an item through the engine. The limits and their reasons are in
+//! `instructions.tsv`.
 
 use crate::every_feature::every_feature;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use tapeloop_test_support::samples::sample;
 
 const LIMITS: &str = include_str!("instructions.tsv");
 
-/// Checks the instructions for each of so many units of a case, in the order of the calls of `counted`.
+/// Checks the instructions of a case per unit, in the order of the calls of `counted`.
 fn are_within_limits(counts: &[u64], cases: &[(&str, usize)]) {
     assert_eq!(counts.len(), cases.len());
     let mut wrong = Vec::new();
@@ -25,7 +26,7 @@ fn are_within_limits(counts: &[u64], cases: &[(&str, usize)]) {
         let mut row = rows.find(|row| row.clone().next() == Some(case)).unwrap();
         let limit: u64 = row.nth(1).unwrap().parse().unwrap();
         let each = count / units as u64;
-        // A limit far above what is used guards nothing.
+        // A limit far above the measured number would not notice a regression.
         if each > limit || each < limit * 3 / 4 {
             wrong.push(format!("{case}: {each}, and the limit is {limit}"));
         }
@@ -51,14 +52,17 @@ fn reading_an_atom_takes_as_many_instructions_as_it_did() {
         instructions("instructions::reading_an_atom_takes_as_many_instructions_as_it_did")
     else {
         for (_, file, bytes) in &files {
-            // What is reserved once is reserved by the first read.
+            // The first read allocates what is allocated only once.
             read(file, bytes);
             counted(|| drop(read(file, bytes)));
         }
         return;
     };
     let cases = files.each_ref().map(|(case, file, bytes)| {
-        let atoms = read(file, bytes).iter().map(|it| it.xyz.len()).sum();
+        let atoms = read(file, bytes)
+            .iter()
+            .map(|structure| structure.xyz.len())
+            .sum();
         (*case, atoms)
     });
     are_within_limits(&counts, &cases);

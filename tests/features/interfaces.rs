@@ -41,19 +41,19 @@ struct Row {
 
 fn rows(table: &FeatureTable) -> Vec<Row> {
     let name = TableName::Interfaces;
-    let counts = |at: usize| match table.column(name, at) {
+    let counts = |index: usize| match table.column(name, index) {
         Column::Count(values) => values.to_vec(),
-        Column::Real(_) => panic!("column {at} is real"),
+        Column::Real(_) => panic!("column {index} is real"),
     };
-    let reals = |at: usize| match table.column(name, at) {
+    let reals = |index: usize| match table.column(name, index) {
         Column::Real(values) => values.to_vec(),
-        Column::Count(_) => panic!("column {at} is a count"),
+        Column::Count(_) => panic!("column {index} is a count"),
     };
-    let of_counts = [0, 1, 5, 6, 7, 8].map(counts);
-    let of_areas = [2, 3, 4].map(reals);
-    let row = |at: usize| Row {
-        counts: of_counts.each_ref().map(|column| column[at]),
-        areas: of_areas.each_ref().map(|column| column[at]),
+    let count_columns = [0, 1, 5, 6, 7, 8].map(counts);
+    let area_columns = [2, 3, 4].map(reals);
+    let row = |index: usize| Row {
+        counts: count_columns.each_ref().map(|column| column[index]),
+        areas: area_columns.each_ref().map(|column| column[index]),
     };
     (0..table.rows(name)).map(row).collect()
 }
@@ -137,7 +137,7 @@ fn bonds(s: &Structure) -> Vec<(usize, usize)> {
     found
 }
 
-/// The rows by the definition, without the areas of pairs that have none.
+/// The rows by the definition. Pairs without areas have none.
 fn expected(s: &Structure, config: &FeatureConfig) -> Vec<Row> {
     let cutoff = ((config.iface.cutoff.angstrom() * 1000.0).round() as i64).pow(2);
     let mut contacts: BTreeMap<[u32; 2], BTreeSet<[usize; 2]>> = BTreeMap::new();
@@ -155,7 +155,8 @@ fn expected(s: &Structure, config: &FeatureConfig) -> Vec<Row> {
     let sets: Vec<Vec<u32>> = contacts.keys().flat_map(sets).collect();
     let areas = areas(s, &sets, &config.sasa);
     let row = |(([a, b], pairs), areas): ((&[u32; 2], &BTreeSet<[usize; 2]>), &[_])| {
-        let side = |at: usize| -> BTreeSet<usize> { pairs.iter().map(|pair| pair[at]).collect() };
+        let side =
+            |which: usize| -> BTreeSet<usize> { pairs.iter().map(|pair| pair[which]).collect() };
         let across = bonds.iter().filter(|(donor, acceptor)| {
             let [one, other] = [*donor, *acceptor].map(|residue| s.residues[residue].chain);
             [one.min(other), one.max(other)] == [*a, *b]
@@ -193,8 +194,8 @@ fn assert_same(found: &[Row], expected: &[Row], which: &str) {
 /// near others, and atoms without a residue of two chains are among them.
 fn strands() -> Structure {
     let mut s = structure(0, 0);
-    let atom = |s: &mut Structure, name: &[u8; 8], element: u8, at: [i32; 3]| {
-        s.xyz.push(at);
+    let atom = |s: &mut Structure, name: &[u8; 8], element: u8, position: [i32; 3]| {
+        s.xyz.push(position);
         s.element.push(element);
         s.class.push(tapeloop::structure::AtomClass::of(
             *b"ALA     ",
@@ -208,11 +209,11 @@ fn strands() -> Structure {
     (s.class, s.b_factor, s.atom_start) = (Vec::new(), Vec::new(), vec![0]);
     s.chains = vec![Chain::default(); 5];
     for index in 0..40 {
-        let (strand, at) = (index / 8, index % 8);
+        let (strand, place_in_strand) = (index / 8, index % 8);
         // O of even residues points up, to the N of the strand above.
-        let up = if at % 2 == 0 { 1 } else { -1 };
+        let up = if place_in_strand % 2 == 0 { 1 } else { -1 };
         let origin = [
-            3_300 * at,
+            3_300 * place_in_strand,
             4_800 * strand + if strand == 2 { 90_000 } else { 0 },
             0,
         ];
@@ -223,14 +224,14 @@ fn strands() -> Structure {
         let o = atom(&mut s, b"O       ", 8, place([1_200, 1_730 * up, 0]));
         s.residues.push(Residue {
             chain: strand as u32,
-            auth_seq_id: at,
+            auth_seq_id: place_in_strand,
             ins_code: 0,
             label_seq_id: None,
             sequence_position: None,
             comp_id: *b"ALA     ",
             parent_comp_id: *b"ALA     ",
             aa: b'A',
-            break_before: at == 0,
+            break_before: place_in_strand == 0,
             n,
             ca,
             c,
@@ -336,7 +337,9 @@ fn the_table_changes_no_column_and_is_left_out_by_default() {
             TableName::Chains,
             TableName::Structures,
         ] {
-            let all = |of: &FeatureTable| of.columns(table).map(bits).collect::<Vec<_>>();
+            let all = |found_table: &FeatureTable| {
+                found_table.columns(table).map(bits).collect::<Vec<_>>()
+            };
             assert_eq!(all(before), all(after));
         }
     }
@@ -369,11 +372,11 @@ fn a_structure_that_outgrows_its_room_runs_again_by_itself() {
         let mut s = structure(count, seed);
         s.chains = vec![Chain::default(); count];
         s.loose.clear();
-        let of_rows = *s.atom_start.last().unwrap() as usize;
-        s.xyz.truncate(of_rows);
-        s.element.truncate(of_rows);
-        s.class.truncate(of_rows);
-        s.b_factor.truncate(of_rows);
+        let residue_atom_count = *s.atom_start.last().unwrap() as usize;
+        s.xyz.truncate(residue_atom_count);
+        s.element.truncate(residue_atom_count);
+        s.class.truncate(residue_atom_count);
+        s.b_factor.truncate(residue_atom_count);
         for (index, residue) in s.residues.iter_mut().enumerate() {
             residue.chain = index as u32;
         }

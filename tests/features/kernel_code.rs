@@ -11,7 +11,7 @@ use tapeloop::record::{Recorder, Recording};
 use tapeloop::replay::Buckets;
 use tapeloop::workload::{Extent, ReadViews, Workload, WriteViews};
 
-/// A workload that records another one.
+/// A workload that wraps another workload and records the same commands.
 struct Wrapping<W>(W);
 
 impl<W: Workload> Workload for Wrapping<W> {
@@ -36,20 +36,20 @@ impl<W: Workload> Workload for Wrapping<W> {
         &self,
         buffers: &W::Buffers,
         item: &W::Item,
-        at: Extent,
+        offset: Extent,
         views: &mut WriteViews<'_>,
     ) -> Result<()> {
-        self.0.write(buffers, item, at, views)
+        self.0.write(buffers, item, offset, views)
     }
 
     fn read(
         &self,
         buffers: &W::Buffers,
         item: &W::Item,
-        at: Extent,
+        offset: Extent,
         views: &ReadViews<'_>,
     ) -> Result<W::Output> {
-        self.0.read(buffers, item, at, views)
+        self.0.read(buffers, item, offset, views)
     }
 }
 
@@ -59,8 +59,8 @@ fn buckets<W: Workload>(workload: W, backend: &Arc<dyn Backend>, capacity: Exten
     packer.buckets()
 }
 
-/// The kernels rely on what their workload writes, and so get their code in its engine
-/// alone.
+/// The kernels rely on what their workload writes, so only an engine of that workload gives them
+/// their code.
 #[test]
 fn built_in_kernels_have_their_code_in_an_engine_of_their_own_workload_alone() {
     let backend: Arc<dyn Backend> = Arc::new(CpuBackend::inline());
@@ -82,8 +82,8 @@ fn built_in_kernels_have_their_code_in_an_engine_of_their_own_workload_alone() {
             let count = launches().filter(|launch| launch.has_code()).count();
             (count == launches().count(), count == 0)
         };
-        let own = buckets(features(), &backend, capacity);
-        assert_eq!(have_code(&own.largest().recording), (true, false));
+        let of_features = buckets(features(), &backend, capacity);
+        assert_eq!(have_code(&of_features.largest().recording), (true, false));
         let wrapped = buckets(Wrapping(features()), &backend, capacity);
         assert_eq!(have_code(&wrapped.largest().recording), (false, true));
         let mut recorder = Recorder::new(&capacity.as_slice()[..6]);

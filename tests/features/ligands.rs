@@ -32,9 +32,9 @@ fn keeping(features: &[FeatureName]) -> FeatureConfig {
 /// The bits of a column of residues.
 fn column(config: &FeatureConfig, table: &FeatureTable, name: &str) -> Vec<u32> {
     let columns = config.columns(TableName::Residues);
-    let at = columns.iter().position(|column| column.name == name);
-    let at = at.unwrap_or_else(|| panic!("no column {name}"));
-    bits(table.column(TableName::Residues, at))
+    let position = columns.iter().position(|column| column.name == name);
+    let position = position.unwrap_or_else(|| panic!("no column {name}"));
+    bits(table.column(TableName::Residues, position))
 }
 
 fn distance2(a: [i32; 3], b: [i32; 3]) -> i64 {
@@ -58,11 +58,12 @@ fn ligands_and_metals_are_as_near_as_their_nearest_atoms() {
         ]
         .map(|name| column(&config, table, name));
         for row in 0..s.residues.len() {
-            let own = &s.xyz[s.atom_start[row] as usize..s.atom_start[row + 1] as usize];
+            let atoms_of_residue =
+                &s.xyz[s.atom_start[row] as usize..s.atom_start[row + 1] as usize];
             let (mut nearest, mut near_metal, mut near) = ((i64::MAX, 0), i64::MAX, 0);
             for (index, ligand) in s.ligands.iter().enumerate() {
                 for atom in ligand.atoms.iter() {
-                    for &xyz in own {
+                    for &xyz in atoms_of_residue {
                         let d2 = distance2(xyz, atom.xyz);
                         if ligand.kind == LigandKind::Ligand {
                             ties += u32::from(nearest.0 == d2);
@@ -105,7 +106,7 @@ fn the_bound_area_is_that_with_the_atoms_in_the_model() {
     let structures = structures();
     let config = keeping(&[FeatureName::Ligands]);
     let tables = compute(config.clone(), &structures);
-    let of_polymer = structures.iter().map(|s| {
+    let polymers = structures.iter().map(|s| {
         let mut s = s.clone();
         let ligands = std::mem::take(&mut s.ligands);
         let atoms = ligands.iter().flat_map(|ligand| ligand.atoms.iter());
@@ -123,18 +124,18 @@ fn the_bound_area_is_that_with_the_atoms_in_the_model() {
         }];
         s
     });
-    let of_polymer: Vec<Structure> = of_polymer.collect();
+    let polymers: Vec<Structure> = polymers.collect();
     let areas = FeatureConfig {
         features: vec![FeatureName::Sasa],
         ..FeatureConfig::default()
     };
-    let expected = compute(areas.clone(), &of_polymer);
+    let expected = compute(areas.clone(), &polymers);
     let without = compute(areas.clone(), &structures);
     let mut buried = 0;
-    for at in 0..structures.len() {
-        let bound = column(&config, &tables[at], "sasa_bound");
-        assert_eq!(bound, column(&areas, &expected[at], "sasa"));
-        let alone = column(&areas, &without[at], "sasa");
+    for index in 0..structures.len() {
+        let bound = column(&config, &tables[index], "sasa_bound");
+        assert_eq!(bound, column(&areas, &expected[index], "sasa"));
+        let alone = column(&areas, &without[index], "sasa");
         buried += bound.iter().zip(&alone).filter(|(a, b)| a != b).count();
     }
     assert!(buried > 20, "{buried}");
@@ -170,7 +171,7 @@ fn what_glycans_bury_is_the_area_without_them_less_that_with_them_alone() {
 }
 
 /// The area of some atoms with others around them.
-fn area_among(own: &[LigandAtom], others: &[LigandAtom]) -> f32 {
+fn area_among(ligand: &[LigandAtom], others: &[LigandAtom]) -> f32 {
     let mut s = structure(1, 0);
     let residue = &mut s.residues[0];
     residue.chain = 0;
@@ -183,13 +184,13 @@ fn area_among(own: &[LigandAtom], others: &[LigandAtom]) -> f32 {
     ] {
         *atom = MISSING;
     }
-    let atoms = own.iter().chain(others);
+    let atoms = ligand.iter().chain(others);
     s.xyz = atoms.clone().map(|atom| atom.xyz).collect();
     s.element = atoms.clone().map(|atom| atom.element).collect();
     s.class = atoms.map(|atom| atom.class).collect();
     s.b_factor = vec![f32::NAN; s.xyz.len()];
     s.atom_name.clear();
-    s.atom_start = vec![0, own.len() as u32];
+    s.atom_start = vec![0, ligand.len() as u32];
     s.loose = vec![LooseSpan {
         chain: 0,
         atom_count: others.len() as u32,
@@ -214,36 +215,40 @@ fn the_table_of_ligands_has_areas_and_contacts_by_their_definitions() {
     let (mut buried_some, mut contacts) = (0, 0);
     for (s, table) in structures.iter().zip(&tables) {
         assert_eq!(table.rows(TableName::Ligands), s.ligands.len());
-        let values = |at: usize| bits(table.column(TableName::Ligands, at));
+        let values = |column: usize| bits(table.column(TableName::Ligands, column));
         let [alone, buried, near] = [0, 1, 2].map(values);
-        let of_polymer: Vec<LigandAtom> = (0..s.xyz.len())
-            .map(|at| LigandAtom {
-                xyz: s.xyz[at],
-                element: s.element[at],
-                class: s.class[at],
+        let polymer_atoms: Vec<LigandAtom> = (0..s.xyz.len())
+            .map(|atom| LigandAtom {
+                xyz: s.xyz[atom],
+                element: s.element[atom],
+                class: s.class[atom],
             })
             .collect();
-        for (at, ligand) in s.ligands.iter().enumerate() {
-            let own = &ligand.atoms;
-            let [alone, buried] = [alone[at], buried[at]].map(f32::from_bits);
-            assert_eq!(alone, area_among(own, &[]), "ligand {at}");
-            if at == 6 {
-                // Ligand 3 has the same atoms, and is first.
+        for (index, ligand) in s.ligands.iter().enumerate() {
+            let atoms_of_ligand = &ligand.atoms;
+            let [alone, buried] = [alone[index], buried[index]].map(f32::from_bits);
+            assert_eq!(alone, area_among(atoms_of_ligand, &[]), "ligand {index}");
+            if index == 6 {
+                // Ligand 3 has the same atoms and comes first.
                 assert_eq!(buried, alone);
             } else {
                 let ligands = s.ligands.iter().enumerate();
-                let others = ligands.filter(|(other, _)| *other != at);
+                let others = ligands.filter(|(other, _)| *other != index);
                 let others = others.flat_map(|(_, other)| other.atoms.iter());
-                let others: Vec<LigandAtom> = of_polymer.iter().chain(others).copied().collect();
-                let in_model = area_among(own, &others);
-                assert!((alone - buried - in_model).abs() < 1e-3, "ligand {at}");
+                let others: Vec<LigandAtom> = polymer_atoms.iter().chain(others).copied().collect();
+                let in_model = area_among(atoms_of_ligand, &others);
+                assert!((alone - buried - in_model).abs() < 1e-3, "ligand {index}");
             }
             let expected = s.atom_start.windows(2).filter(|range| {
                 let mut atoms = s.xyz[range[0] as usize..range[1] as usize].iter();
-                atoms.any(|&xyz| own.iter().any(|b| distance2(xyz, b.xyz) < 3_900 * 3_900))
+                atoms.any(|&xyz| {
+                    atoms_of_ligand
+                        .iter()
+                        .any(|b| distance2(xyz, b.xyz) < 3_900 * 3_900)
+                })
             });
             let expected = expected.count() as u32;
-            assert_eq!(near[at], expected, "ligand {at}");
+            assert_eq!(near[index], expected, "ligand {index}");
             buried_some += u32::from(buried > 1.0);
             contacts += expected;
         }
@@ -261,18 +266,23 @@ fn ligands_change_no_other_column() {
     bare.iter_mut().for_each(|s| s.ligands.clear());
     let all = |tables: Vec<FeatureTable>| -> Vec<Vec<u32>> {
         let tables = tables.into_iter();
-        let of_table = |table: FeatureTable| -> Vec<Vec<u32>> {
-            let columns = TableName::ALL.into_iter().flat_map(|of| table.columns(of));
+        let bits_of_table = |table: FeatureTable| -> Vec<Vec<u32>> {
+            let columns = TableName::ALL
+                .into_iter()
+                .flat_map(|name| table.columns(name));
             columns.map(bits).collect()
         };
-        tables.flat_map(of_table).collect()
+        tables.flat_map(bits_of_table).collect()
     };
     let dropped = FeatureConfig::default();
     let expected = all(compute(dropped.clone(), &bare));
     assert_eq!(all(compute(dropped.clone(), &structures)), expected);
-    let of_residues = |config: &FeatureConfig| config.columns(TableName::Residues).len();
+    let residue_column_count = |config: &FeatureConfig| config.columns(TableName::Residues).len();
     let kept = keeping(FeatureName::ALL);
-    assert_eq!(of_residues(&kept), of_residues(&dropped) + 7);
+    assert_eq!(
+        residue_column_count(&kept),
+        residue_column_count(&dropped) + 7
+    );
     for fusion in [Fusion::Off, Fusion::On] {
         let kept = FeatureConfig {
             fusion,
@@ -282,9 +292,9 @@ fn ligands_change_no_other_column() {
         let others = compute(dropped.clone(), &bare);
         for (table, other) in tables.iter().zip(&others) {
             for decl in dropped.columns(TableName::Residues) {
-                let [own, wanted] = [(&kept, table), (&dropped, other)]
+                let [found, wanted] = [(&kept, table), (&dropped, other)]
                     .map(|(config, table)| column(config, table, &decl.name));
-                assert_eq!(own, wanted, "{}, fusion {fusion:?}", decl.name);
+                assert_eq!(found, wanted, "{}, fusion {fusion:?}", decl.name);
             }
         }
     }

@@ -1,5 +1,5 @@
-//! What has to hold of every feature's columns, whatever they are: they follow
-//! from distances and chains, not from the frame, the order or the company.
+//! Properties that every feature's columns must have: they depend on distances and chains, not on
+//! the coordinate frame, the order of atoms or the other structures of the batch.
 
 mod chain_order;
 
@@ -19,7 +19,7 @@ use tapeloop::structure::{Channel, MISSING, Structure};
 /// Columns that name a residue by its `res_index`.
 const PARTNERS: [&str; 4] = ["hb_nho1", "hb_nho2", "hb_ohn1", "hb_ohn2"];
 
-/// All features, those that need a setting too.
+/// All features, including those that compute something only with a setting.
 fn config() -> FeatureConfig {
     let mut config = FeatureConfig::default();
     config.cluster.select = ["L", "V", "I", "F", "M"].map(str::to_owned).to_vec();
@@ -30,11 +30,12 @@ fn config() -> FeatureConfig {
     config
 }
 
-/// The largest sample takes longer than all others, and has nothing that they lack but its size.
+/// Leaves out the largest sample, which takes longer than all others and differs from them only in
+/// size.
 const RESIDUES_MAX: usize = 2_000;
 
-/// The samples of up to [`RESIDUES_MAX`] residues, each with a channel in which no two neighbours are
-/// alike.
+/// The samples of up to [`RESIDUES_MAX`] residues, each with a channel whose neighbouring values
+/// differ.
 fn structures() -> Vec<(String, Structure)> {
     let mut all = samples();
     all.retain(|(_, s)| s.residues.len() <= RESIDUES_MAX);
@@ -65,25 +66,27 @@ fn compute<'a>(structures: impl IntoIterator<Item = &'a Structure>) -> Vec<Featu
     tables::tables(&mut engine(2048), all.into_iter())
 }
 
-/// The columns of a table, with what they are.
-fn columns(of: TableName, table: &FeatureTable) -> Vec<(ColumnDecl, Column<'_>)> {
-    let decls = config().columns(of);
-    assert_eq!(decls.len(), table.columns(of).len());
-    decls.into_iter().zip(table.columns(of)).collect()
+/// The columns of a table, with their declarations.
+fn columns(name: TableName, table: &FeatureTable) -> Vec<(ColumnDecl, Column<'_>)> {
+    let decls = config().columns(name);
+    assert_eq!(decls.len(), table.columns(name).len());
+    decls.into_iter().zip(table.columns(name)).collect()
 }
 
 fn assert_same_bits(context: &str, found: &FeatureTable, expected: &FeatureTable) {
-    for of in TableName::ALL {
-        let pairs = columns(of, found).into_iter().zip(columns(of, expected));
+    for table_name in TableName::ALL {
+        let pairs = columns(table_name, found)
+            .into_iter()
+            .zip(columns(table_name, expected));
         for ((decl, found), (_, expected)) in pairs {
-            let at = bits(found)
+            let row = bits(found)
                 .iter()
                 .zip(bits(expected))
                 .position(|(a, b)| *a != b);
             let name = &decl.name;
             assert!(
                 bits(found) == bits(expected),
-                "{context}: {name} of {of:?} differs from row {at:?} on"
+                "{context}: {name} of {table_name:?} differs from row {row:?} on"
             );
         }
     }
@@ -114,7 +117,7 @@ fn a_translation_by_lattice_steps_changes_nothing() {
     }
 }
 
-/// The rotation of a quaternion of any length, to the lattice.
+/// Rotates by a quaternion of any length, and rounds to 0.001 A.
 fn rotated(s: &Structure, quaternion: [f64; 4]) -> Structure {
     let length = quaternion.iter().map(|q| q * q).sum::<f64>().sqrt();
     let [w, x, y, z] = quaternion.map(|q| q / length);
@@ -143,7 +146,8 @@ fn rotated(s: &Structure, quaternion: [f64; 4]) -> Structure {
     })
 }
 
-/// Rows of a column, and those that a rotation moves beyond the column's limits, or at all.
+/// The number of rows of a column, of rows that a rotation changes beyond the column's limits, and
+/// of rows that it changes at all.
 #[derive(Default)]
 struct Moved {
     rows: usize,
@@ -189,10 +193,12 @@ fn a_rotation_changes_little() {
         let mut moved: BTreeMap<String, (ColumnDecl, Moved)> = BTreeMap::new();
         let mut counts = Moved::default();
         for (found, expected) in compute(&turned).iter().zip(&expected) {
-            for of in TableName::ALL {
-                let pairs = columns(of, found).into_iter().zip(columns(of, expected));
+            for table_name in TableName::ALL {
+                let pairs = columns(table_name, found)
+                    .into_iter()
+                    .zip(columns(table_name, expected));
                 for ((decl, found), (_, expected)) in pairs {
-                    let name = format!("{} of {of:?}", decl.name);
+                    let name = format!("{} of {table_name:?}", decl.name);
                     let entry = moved.entry(name);
                     let (_, tally) = entry.or_insert_with(|| (decl.clone(), Moved::default()));
                     tally.add(&decl, found, expected);
@@ -251,12 +257,14 @@ fn a_turn_that_keeps_the_lattice_changes_no_contact() {
         "contacts",
     ];
     for (found, expected) in compute(&turned).iter().zip(&expected) {
-        for of in TableName::ALL {
-            let pairs = columns(of, found).into_iter().zip(columns(of, expected));
+        for table_name in TableName::ALL {
+            let pairs = columns(table_name, found)
+                .into_iter()
+                .zip(columns(table_name, expected));
             for ((decl, found), (_, expected)) in pairs {
                 let name = decl.name.as_str();
                 if name.starts_with("cn_ca") || name.starts_with("smooth") || same.contains(&name) {
-                    assert!(bits(found) == bits(expected), "{name} of {of:?}");
+                    assert!(bits(found) == bits(expected), "{name} of {table_name:?}");
                 }
             }
         }
@@ -267,14 +275,14 @@ fn a_turn_that_keeps_the_lattice_changes_no_contact() {
 fn with_far_chain(s: &Structure) -> Structure {
     let far = sample("1ubi.pdb");
     let mut to = s.clone();
-    let own = s.row_chains().len();
+    let chain_count = s.row_chains().len();
     let loose_start = s.atom_start[s.residues.len()] as usize;
-    to.chains.insert(own, far.chains[0].clone());
+    to.chains.insert(chain_count, far.chains[0].clone());
     for span in &mut to.loose {
-        span.chain += u32::from(span.chain as usize >= own);
+        span.chain += u32::from(span.chain as usize >= chain_count);
     }
     for mut residue in far.residues.iter().copied() {
-        residue.chain = own as u32;
+        residue.chain = chain_count as u32;
         for atom in [
             &mut residue.n,
             &mut residue.ca,
@@ -303,7 +311,7 @@ fn with_far_chain(s: &Structure) -> Structure {
     to.b_factor
         .splice(loose_start..loose_start, far.b_factor.iter().copied());
     for channel in &mut to.channels {
-        // Nor is anything summed in units that it sets.
+        // The far chain must not set the scale of fixed-point sums either.
         channel.values.resize(to.residues.len(), 1e30);
     }
     to
@@ -316,20 +324,22 @@ fn a_chain_far_away_changes_only_wcn_and_what_is_of_the_structure() {
     let with_far: Vec<Structure> = samples.iter().map(|(_, s)| with_far_chain(s)).collect();
     let tables = compute(&with_far);
     for (((name, s), found), expected) in samples.iter().zip(&tables).zip(&expected) {
-        for of in [TableName::Residues, TableName::Chains] {
-            let rows = match of {
+        for table_name in [TableName::Residues, TableName::Chains] {
+            let rows = match table_name {
                 TableName::Residues => s.residues.len(),
                 _ => s.row_chains().len(),
             };
-            let pairs = columns(of, found).into_iter().zip(columns(of, expected));
+            let pairs = columns(table_name, found)
+                .into_iter()
+                .zip(columns(table_name, expected));
             for ((decl, found), (_, expected)) in pairs {
                 let (mut found, expected) = (bits(found), bits(expected));
                 if decl.kind == ColumnKind::Chain {
-                    // Chains without rows come after it.
-                    let own = s.row_chains().len() as u32;
+                    // Chains without rows come after the far chain.
+                    let chain_count = s.row_chains().len() as u32;
                     let after = found
                         .iter_mut()
-                        .filter(|chain| (**chain as i32) > own as i32);
+                        .filter(|chain| (**chain as i32) > chain_count as i32);
                     after.for_each(|chain| *chain -= 1);
                 }
                 if decl.name == "wcn" {
@@ -344,14 +354,14 @@ fn a_chain_far_away_changes_only_wcn_and_what_is_of_the_structure() {
                     );
                 } else {
                     let same = found[..rows] == expected[..rows];
-                    assert!(same, "{name}: {} of {of:?}", decl.name);
+                    assert!(same, "{name}: {} of {table_name:?}", decl.name);
                 }
             }
         }
-        let of = TableName::Structures;
+        let table_name = TableName::Structures;
         let areas = |table| {
             bits(
-                columns(of, table)
+                columns(table_name, table)
                     .into_iter()
                     .find(|(decl, _)| decl.name == "sasa_total")
                     .unwrap()
@@ -378,22 +388,22 @@ fn what_else_is_in_a_batch_changes_nothing() {
     let orders: [Vec<usize>; 3] = [
         (0..count).collect(),
         (0..count).rev().collect(),
-        (0..3 * count).map(|at| at * 7 % count).collect(),
+        (0..3 * count).map(|index| index * 7 % count).collect(),
     ];
     for (order, residues) in orders
         .iter()
         .flat_map(|o| [300, 2048, 32_768].map(|r| (o, r)))
     {
         let mut engine = engine(residues);
-        let found = tables::tables(&mut engine, order.iter().map(|&at| all[at]));
+        let found = tables::tables(&mut engine, order.iter().map(|&index| all[index]));
         let batches = engine.counters().batches;
         assert!(
             residues < 32_768 || batches < order.len() as u64 / 4,
             "batches are shared"
         );
-        for (table, &at) in found.iter().zip(order) {
-            let context = format!("{} among {} a batch", samples[at].0, residues);
-            assert_same_bits(&context, table, &expected[at]);
+        for (table, &index) in found.iter().zip(order) {
+            let context = format!("{} among {} a batch", samples[index].0, residues);
+            assert_same_bits(&context, table, &expected[index]);
         }
     }
 }

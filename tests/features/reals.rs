@@ -1,5 +1,5 @@
-//! Real columns of residues in 16 bits: within their bound of those in 32, while
-//! everything else stays what it is.
+//! Real columns of residues in 16 bits are within their error bound of those in 32 bits, and all
+//! other columns are the same.
 
 use crate::made_up::structure;
 use crate::samples;
@@ -39,7 +39,7 @@ fn bound(reals: Reals, wide: f64) -> f64 {
     }
 }
 
-/// Checks a column of residues; returns how many of its values are not as in f32.
+/// Checks a column of residues; returns how many of its values differ from f32.
 fn assert_within(reals: Reals, name: &str, narrow: Column<'_>, wide: Column<'_>) -> usize {
     let (Column::Real(narrow), Column::Real(wide)) = (narrow, wide) else {
         assert_eq!(narrow, wide, "{name}");
@@ -81,16 +81,16 @@ fn every_real_column_of_the_samples_is_within_the_bound() {
         let narrow = computed(reals, Fusion::Off, &samples);
         let mut rounded = vec![0; names.len()];
         for (narrow, wide) in narrow.iter().zip(&wide) {
-            let of_residues = [narrow, wide].map(|table| table.columns(TableName::Residues));
-            let [narrow_columns, wide_columns] = of_residues;
+            let residue_columns = [narrow, wide].map(|table| table.columns(TableName::Residues));
+            let [narrow_columns, wide_columns] = residue_columns;
             assert_eq!(narrow_columns.len(), names.len());
             let columns = narrow_columns.zip(wide_columns).zip(&names);
             for (index, ((narrow, wide), decl)) in columns.enumerate() {
                 rounded[index] += assert_within(reals, &decl.name, narrow, wide);
             }
-            // Made of reals in f32, and reals in f32 themselves.
-            for of in [TableName::Chains, TableName::Structures] {
-                assert_eq!(bits(narrow, of), bits(wide, of));
+            // Summaries are computed from f32, and are f32.
+            for table in [TableName::Chains, TableName::Structures] {
+                assert_eq!(bits(narrow, table), bits(wide, table));
             }
         }
         for (decl, rounded) in names.iter().zip(rounded) {
@@ -99,8 +99,8 @@ fn every_real_column_of_the_samples_is_within_the_bound() {
     }
 }
 
-fn bits(table: &FeatureTable, of: TableName) -> Vec<Vec<u32>> {
-    table.columns(of).map(tables::bits).collect()
+fn bits(table: &FeatureTable, name: TableName) -> Vec<Vec<u32>> {
+    table.columns(name).map(tables::bits).collect()
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn downloads_of_reals_of_residues_halve_and_no_others() {
 
 #[test]
 fn columns_say_what_they_hold() {
-    for (reals, of_residues) in [
+    for (reals, residue_kind) in [
         (Reals::F32, ColumnKind::Real),
         (Reals::F16, ColumnKind::Half),
         (Reals::Bf16, ColumnKind::Real),
@@ -169,7 +169,7 @@ fn columns_say_what_they_hold() {
             let column = columns.iter().find(|column| column.name == name);
             column.unwrap().kind
         };
-        assert_eq!(kind(TableName::Residues, "sasa"), of_residues);
+        assert_eq!(kind(TableName::Residues, "sasa"), residue_kind);
         assert_eq!(kind(TableName::Residues, "cn_ca_8"), ColumnKind::Count);
         assert_eq!(kind(TableName::Chains, "sasa_total"), ColumnKind::Real);
         assert_eq!(kind(TableName::Structures, "rg"), ColumnKind::Real);

@@ -30,9 +30,9 @@ fn config(chains: DepthChains, points: u32, probe: f64) -> FeatureConfig {
 
 /// The mean depth of each residue and the depth of its C-alpha.
 fn depths(table: &FeatureTable) -> Vec<[f32; 2]> {
-    let column = |at: usize| match table.column(TableName::Residues, at) {
+    let column = |index: usize| match table.column(TableName::Residues, index) {
         Column::Real(values) => values,
-        Column::Count(_) => panic!("column {at} is a count"),
+        Column::Count(_) => panic!("column {index} is a count"),
     };
     let pairs = column(0).iter().zip(column(1));
     pairs.map(|(mean, alpha)| [*mean, *alpha]).collect()
@@ -43,7 +43,7 @@ fn depths_of(s: &Structure, config: FeatureConfig) -> Vec<[f32; 2]> {
 }
 
 /// A structure with so many atoms for each residue, of which the first is the C-alpha.
-fn of_atoms(positions: &[[f64; 3]], atoms_a_residue: usize) -> Structure {
+fn structure_of_atoms(positions: &[[f64; 3]], atoms_a_residue: usize) -> Structure {
     let residue = structure(1, 7).residues[0];
     let mut s = Structure {
         atom_start: vec![0],
@@ -98,7 +98,7 @@ fn dot(a: [f64; 3], b: [f64; 3]) -> f64 {
 }
 
 /// Atoms as the definition sees them, in A.
-struct Definition {
+struct DepthDefinition {
     centers: Vec<[f64; 3]>,
     radii: Vec<f64>,
     probe: f64,
@@ -106,8 +106,8 @@ struct Definition {
     points: Vec<([f64; 3], usize)>,
 }
 
-impl Definition {
-    fn of(s: &Structure, count: u32, probe: f64) -> Self {
+impl DepthDefinition {
+    fn new(s: &Structure, count: u32, probe: f64) -> Self {
         let centers: Vec<_> = s
             .xyz
             .iter()
@@ -116,24 +116,24 @@ impl Definition {
         let radius = |class: &AtomClass| f64::from(class.radius_milli_angstrom()) / 1000.0 + probe;
         let radii: Vec<f64> = s.class.iter().map(radius).collect();
         let mut points = Vec::new();
-        for (own, center) in centers.iter().enumerate() {
+        for (atom, center) in centers.iter().enumerate() {
             let others = (0..centers.len()).filter(|&other| {
                 let d = minus(centers[other], *center);
-                other != own && dot(d, d) < (radii[own] + radii[other]).powi(2)
+                other != atom && dot(d, d) < (radii[atom] + radii[other]).powi(2)
             });
             let others: Vec<usize> = others.collect();
             for u in sphere(count) {
-                let point = std::array::from_fn(|axis| center[axis] + radii[own] * u[axis]);
+                let point = std::array::from_fn(|axis| center[axis] + radii[atom] * u[axis]);
                 let buries = |&other: &usize| {
                     let d = minus(point, centers[other]);
                     dot(d, d) <= radii[other].powi(2)
                 };
                 if !others.iter().any(buries) {
-                    points.push((point, own));
+                    points.push((point, atom));
                 }
             }
         }
-        Definition {
+        DepthDefinition {
             centers,
             radii,
             probe,
@@ -143,8 +143,8 @@ impl Definition {
 
     /// The depth of each atom below the points that are of the outer surface.
     fn depths(&self, is_outer: impl Fn(usize) -> bool) -> Vec<f64> {
-        let outer = (0..self.points.len()).filter(|&at| is_outer(at));
-        let outer: Vec<[f64; 3]> = outer.map(|at| self.points[at].0).collect();
+        let outer = (0..self.points.len()).filter(|&point| is_outer(point));
+        let outer: Vec<[f64; 3]> = outer.map(|point| self.points[point].0).collect();
         let depth = |center: &[f64; 3]| {
             let squares = outer.iter().map(|point| {
                 let d = minus(*point, *center);
@@ -170,13 +170,14 @@ impl Definition {
             let d = minus(self.centers[i], self.centers[j]);
             dot(d, d) < (self.radii[i] + self.radii[j]).powi(2)
         });
-        let body = |at: usize| bodies[self.points[at].1];
+        let body = |point: usize| bodies[self.points[point].1];
         let ends = (0..bodies.len()).map(|wanted| {
-            let own = (0..self.points.len()).filter(|&at| body(at) == wanted);
-            own.max_by(|&a, &b| self.points[a].0[0].total_cmp(&self.points[b].0[0]))
+            let points_of_body = (0..self.points.len()).filter(|&point| body(point) == wanted);
+            points_of_body.max_by(|&a, &b| self.points[a].0[0].total_cmp(&self.points[b].0[0]))
         });
         let ends: Vec<Option<usize>> = ends.collect();
-        let is_outer = |at: usize| ends[body(at)].is_some_and(|end| surfaces[at] == surfaces[end]);
+        let is_outer =
+            |point: usize| ends[body(point)].is_some_and(|end| surfaces[point] == surfaces[end]);
         (0..self.points.len()).map(is_outer).collect()
     }
 }
@@ -203,12 +204,12 @@ fn numbers(count: usize, joined: impl Fn(usize, usize) -> bool) -> Vec<usize> {
 }
 
 /// Means over residues, and the C-alphas, of values of atoms.
-fn rows(s: &Structure, of_atoms: &[f64]) -> Vec<[f64; 2]> {
+fn rows(s: &Structure, atom_depths: &[f64]) -> Vec<[f64; 2]> {
     let spans = s.residues.iter().zip(s.atom_start.windows(2));
     let row = |(residue, span): (&tapeloop::structure::Residue, &[u32])| {
-        let own = &of_atoms[span[0] as usize..span[1] as usize];
-        let mean = own.iter().sum::<f64>() / own.len() as f64;
-        let alpha = of_atoms.get(residue.ca as usize);
+        let depths = &atom_depths[span[0] as usize..span[1] as usize];
+        let mean = depths.iter().sum::<f64>() / depths.len() as f64;
+        let alpha = atom_depths.get(residue.ca as usize);
         [mean, alpha.copied().unwrap_or(f64::NAN)]
     };
     spans.map(row).collect()
@@ -233,17 +234,18 @@ fn assert_near(name: &str, found: &[[f32; 2]], expected: &[[f64; 2]], exceptions
 #[test]
 fn an_exposed_atom_is_as_deep_as_its_radius() {
     for chains in [DepthChains::All, DepthChains::Own] {
-        let depth =
-            |positions: &[[f64; 3]]| depths_of(&of_atoms(positions, 1), config(chains, 256, 1.4));
+        let depth = |positions: &[[f64; 3]]| {
+            depths_of(&structure_of_atoms(positions, 1), config(chains, 256, 1.4))
+        };
         assert_eq!(depth(&[[0.0; 3]]), [[RADIUS; 2]]);
         // Spheres that overlap, and two bodies.
         for apart in [2.0, 100.0] {
             assert_eq!(depth(&[[0.0; 3], [apart, 0.0, 0.0]]), [[RADIUS; 2]; 2]);
         }
     }
-    // All points of both touch the outside, whatever their number.
+    // All points of both atoms are on the outer surface, whatever their number.
     for points in [1, 7, 1024] {
-        let pair = of_atoms(&[[0.0; 3], [1.5, 0.0, 0.0]], 2);
+        let pair = structure_of_atoms(&[[0.0; 3], [1.5, 0.0, 0.0]], 2);
         let [mean, alpha] = depths_of(&pair, config(DepthChains::All, points, 1.4))[0];
         assert!(
             mean >= RADIUS && alpha >= RADIUS,
@@ -258,9 +260,9 @@ fn an_exposed_atom_is_as_deep_as_its_radius() {
 fn a_buried_atom_is_as_deep_as_the_nearest_point_says() {
     let mut positions = vec![[0.0; 3]];
     positions.extend(shell(2.5, 60));
-    let s = of_atoms(&positions, 1);
+    let s = structure_of_atoms(&positions, 1);
     let found = depths_of(&s, config(DepthChains::All, 256, 1.4));
-    let definition = Definition::of(&s, 256, 1.4);
+    let definition = DepthDefinition::new(&s, 256, 1.4);
     assert!(definition.points.iter().all(|(_, atom)| *atom != 0));
     let expected = rows(&s, &definition.depths(|_| true));
     assert_near("shell", &found, &expected, 0);
@@ -272,13 +274,13 @@ fn a_buried_atom_is_as_deep_as_the_nearest_point_says() {
 fn a_closed_cavity_does_not_count() {
     let mut positions = shell(9.0, 250);
     positions.extend(shell(12.5, 450));
-    let s = of_atoms(&positions, 1);
-    let definition = Definition::of(&s, 100, 1.4);
-    let is_outside = |at: usize| {
-        let point = definition.points[at].0;
+    let s = structure_of_atoms(&positions, 1);
+    let definition = DepthDefinition::new(&s, 100, 1.4);
+    let is_outside = |index: usize| {
+        let point = definition.points[index].0;
         dot(point, point).sqrt() > 11.0
     };
-    let inside = (0..definition.points.len()).filter(|&at| !is_outside(at));
+    let inside = (0..definition.points.len()).filter(|&index| !is_outside(index));
     assert!(inside.count() > 200, "points bound the cavity");
     let expected = rows(&s, &definition.depths(is_outside));
     let found = depths_of(&s, config(DepthChains::All, 100, 1.4));
@@ -288,17 +290,23 @@ fn a_closed_cavity_does_not_count() {
 
     // An atom in the cavity that touches no wall is a body, and has an outer surface of its own.
     positions.push([0.0; 3]);
-    let with_body = depths_of(&of_atoms(&positions, 1), config(DepthChains::All, 100, 1.4));
+    let with_body = depths_of(
+        &structure_of_atoms(&positions, 1),
+        config(DepthChains::All, 100, 1.4),
+    );
     assert_eq!(with_body.last(), Some(&[RADIUS; 2]));
     assert_eq!(with_body[250..], [&found[250..], &[[RADIUS; 2]]].concat());
 
-    // Through a hole the probe gets in.
+    // The probe gets in through a hole.
     let open: Vec<[f64; 3]> = positions[..700]
         .iter()
         .copied()
         .filter(|p| p[0].hypot(p[1]) > 6.0 || p[2] < 0.0)
         .collect();
-    let through = depths_of(&of_atoms(&open, 1), config(DepthChains::All, 100, 1.4));
+    let through = depths_of(
+        &structure_of_atoms(&open, 1),
+        config(DepthChains::All, 100, 1.4),
+    );
     assert!(through.iter().all(|[depth, _]| *depth < 3.0), "{through:?}");
 }
 
@@ -308,8 +316,8 @@ fn atoms_may_be_deeper_than_searches_in_cells_reach() {
     let steps = || (-9..=9).map(|n| f64::from(n) * 6.0);
     let lattice = steps().flat_map(|x| steps().flat_map(move |y| steps().map(move |z| [x, y, z])));
     let ball: Vec<[f64; 3]> = lattice.filter(|p| dot(*p, *p).sqrt() < 55.0).collect();
-    let s = of_atoms(&ball, 1);
-    let definition = Definition::of(&s, 40, 4.0);
+    let s = structure_of_atoms(&ball, 1);
+    let definition = DepthDefinition::new(&s, 40, 4.0);
     let expected = rows(&s, &definition.depths(|_| true));
     let found = depths_of(&s, config(DepthChains::All, 40, 4.0));
     assert_near("ball", &found, &expected, 0);
@@ -329,13 +337,13 @@ fn real_structures_have_the_depths_of_the_definition() {
     let mut cavities = 0;
     for (name, points, probe) in cases {
         let s = sample(name);
-        let definition = Definition::of(&s, points, probe);
+        let definition = DepthDefinition::new(&s, points, probe);
         let outer = definition.outer(points);
         cavities += outer.iter().filter(|outer| !**outer).count();
-        let expected = rows(&s, &definition.depths(|at| outer[at]));
+        let expected = rows(&s, &definition.depths(|point| outer[point]));
         let found = depths_of(&s, config(DepthChains::All, points, probe));
         assert_near(name, &found, &expected, 1);
-        // Nothing is less deep than its atoms are large.
+        // No residue is less deep than the radius of its smallest atom.
         assert!(found.iter().all(|row| row[0] >= 1.4), "{name}");
     }
     assert!(cavities > 20, "{cavities} points of cavities");
@@ -343,7 +351,7 @@ fn real_structures_have_the_depths_of_the_definition() {
 
 #[test]
 fn the_own_chain_has_the_depths_of_the_chain_alone() {
-    let own = config(DepthChains::Own, 100, 1.4);
+    let own_chain = config(DepthChains::Own, 100, 1.4);
     let all = config(DepthChains::All, 100, 1.4);
     let mut differ = 0;
     for s in [
@@ -351,15 +359,15 @@ fn the_own_chain_has_the_depths_of_the_chain_alone() {
         sample("1lcd.pdb.gz"),
         structure(150, 3),
     ] {
-        let [found, in_model] = [&own, &all].map(|config| depths_of(&s, config.clone()));
+        let [found, in_model] = [&own_chain, &all].map(|config| depths_of(&s, config.clone()));
         for chain in 0..s.chains.len() as u32 {
-            let (part, of_part) = alone(&s, &[chain]);
-            if of_part.is_empty() {
+            let (part, part_rows) = alone(&s, &[chain]);
+            if part_rows.is_empty() {
                 continue;
             }
             let expected = depths_of(&part, all.clone());
             let bits = |row: [f32; 2]| row.map(f32::to_bits);
-            for (row, expected) in of_part.into_iter().zip(expected) {
+            for (row, expected) in part_rows.into_iter().zip(expected) {
                 assert_eq!(bits(found[row]), bits(expected), "row {row}");
                 differ += usize::from(bits(found[row]) != bits(in_model[row]));
             }
@@ -372,7 +380,7 @@ fn the_own_chain_has_the_depths_of_the_chain_alone() {
 #[test]
 fn structures_with_many_points_get_more_room() {
     let positions: Vec<[f64; 3]> = (0..96).map(|n| [20.0 * f64::from(n), 0.0, 0.0]).collect();
-    let loose = of_atoms(&positions, 12);
+    let loose = structure_of_atoms(&positions, 12);
     let usual = structure(60, 5);
     let structures = [usual.clone(), loose, usual.clone()];
     let config = config(DepthChains::All, 256, 1.4);
@@ -380,9 +388,9 @@ fn structures_with_many_points_get_more_room() {
     assert_eq!(depths(&found[1]), [[RADIUS; 2]; 8]);
     let expected = compute(config, &[usual]);
     for table in [&found[0], &found[2]] {
-        for at in 0..2 {
+        for column in 0..2 {
             let [found, expected] =
-                [table, &expected[0]].map(|table| bits(table.column(TableName::Residues, at)));
+                [table, &expected[0]].map(|table| bits(table.column(TableName::Residues, column)));
             assert_eq!(found, expected);
         }
     }
@@ -417,7 +425,7 @@ fn no_depth_is_computed_unless_chains_are_chosen() {
         let names: Vec<String> = config
             .columns_of(name)
             .into_iter()
-            .map(|it| it.name)
+            .map(|column| column.name)
             .collect();
         assert_eq!(names, ["residue_depth", "ca_depth"]);
     }
@@ -440,7 +448,7 @@ fn no_depth_is_computed_unless_chains_are_chosen() {
         text.contains("residue_depth.chains = \"all\" or \"own\""),
         "{text}"
     );
-    // The settings of sasa are checked, whose points are taken.
+    // The settings of sasa, whose points are used, are checked too.
     config.set(name, key, &choice("all")).unwrap();
     config.sasa.probe = Cutoff::from_angstrom(16.5).unwrap();
     let error = Features::new(config).err().unwrap().to_string();

@@ -30,19 +30,20 @@ fn radius(s: &Structure, atom: usize, sasa: &Sasa) -> f64 {
 }
 
 /// The area of an atom among others, in A^2.
-fn naive_area(s: &Structure, own: usize, others: &[usize], sasa: &Sasa) -> f64 {
-    let r = radius(s, own, sasa);
-    let at = |atom: usize| s.xyz[atom].map(|x| f64::from(x) / 1000.0);
-    let center = at(own);
+fn naive_area(s: &Structure, atom_index: usize, others: &[usize], sasa: &Sasa) -> f64 {
+    let r = radius(s, atom_index, sasa);
+    let position = |atom: usize| s.xyz[atom].map(|x| f64::from(x) / 1000.0);
+    let center = position(atom_index);
     let buries = |point: [f64; 3], other: usize| {
-        let (q, radius) = (at(other), radius(s, other, sasa));
+        let (q, radius) = (position(other), radius(s, other, sasa));
         let d2: f64 = (0..3)
             .map(|axis| (center[axis] + r * point[axis] - q[axis]).powi(2))
             .sum();
-        // Of atoms of one radius at one place the first shows, whatever the rounding.
-        let same = s.xyz[own] == s.xyz[other] && radius == r;
+        // Of several atoms of one radius at one position only the first is exposed, whatever the
+        // rounding.
+        let same = s.xyz[atom_index] == s.xyz[other] && radius == r;
         if same {
-            other < own
+            other < atom_index
         } else {
             d2 <= radius * radius
         }
@@ -51,7 +52,7 @@ fn naive_area(s: &Structure, own: usize, others: &[usize], sasa: &Sasa) -> f64 {
     let open = all
         .iter()
         .filter(|point| {
-            let mut near = others.iter().filter(|other| **other != own);
+            let mut near = others.iter().filter(|other| **other != atom_index);
             !near.any(|other| buries(**point, *other))
         })
         .count();
@@ -99,15 +100,15 @@ fn assert_matches(s: &Structure, table: &FeatureTable, sasa: &Sasa) {
     let all: Vec<usize> = (0..s.xyz.len()).collect();
     for residue in 0..s.residues.len() {
         let areas: Vec<(AtomClass, f64)> = atoms_of(s, residue)
-            .map(|own| (s.class[own], naive_area(s, own, &all, sasa)))
+            .map(|atom| (s.class[atom], naive_area(s, atom, &all, sasa)))
             .collect();
         let kinds: [&dyn Fn(AtomClass) -> bool; 3] =
             [&|_| true, &|class| class.is_side(), &|class| {
                 class.is_polar()
             }];
         for (column, kind) in table.columns(TableName::Residues).zip(kinds) {
-            let of_kind = areas.iter().filter(|(class, _)| kind(*class));
-            let expected: f64 = of_kind.map(|(_, area)| area).sum();
+            let areas_of_kind = areas.iter().filter(|(class, _)| kind(*class));
+            let expected: f64 = areas_of_kind.map(|(_, area)| area).sum();
             let found = f64::from(real(column)[residue]);
             let off = (found - expected).abs();
             assert!(
@@ -174,7 +175,8 @@ fn an_atom_buries_no_point_of_its_own_and_of_two_at_one_place_the_first_shows() 
     );
     assert_matches(&s, &alone[0], &Sasa::default());
     assert!(real(alone[0].column(TableName::Residues, 0))[1] > 300.0);
-    // Every atom of the second residue at one place: the first of the largest shows.
+    // All atoms of the second residue are at one position: only the first of the largest is
+    // exposed.
     let atoms = atoms_of(&s, 1);
     s.xyz[atoms].fill([0, 90_000, 0]);
     let same = compute(
@@ -235,11 +237,11 @@ fn the_order_of_atoms_in_a_residue_changes_nothing() {
 fn many_more_neighbours_than_any_protein_has_are_all_looked_at() {
     // 4,000 atoms on a sphere of 9 A: each has hundreds of neighbours.
     let mut s = structure(1000, 5);
-    let at = |atom: usize| {
+    let position = |atom: usize| {
         let [x, y, z] = points(s.xyz.len() as u32)[atom];
         [x, y, z].map(|x| (x * 9000.0) as i32)
     };
-    s.xyz = (0..s.xyz.len()).map(at).collect();
+    s.xyz = (0..s.xyz.len()).map(position).collect();
     let sasa = Sasa {
         points: 20,
         ..Sasa::default()
@@ -264,7 +266,7 @@ const AREA_MAX: [f64; 20] = [
     225.0, 274.0, 155.0, 172.0, 174.0, 285.0, 263.0,
 ];
 
-/// As `numpy.pad(values, 12, mode="reflect")`, which reflects again and again.
+/// Like `numpy.pad(values, 12, mode="reflect")`, which reflects as often as necessary.
 fn padded(values: &[f64]) -> Vec<f64> {
     let mut padded = values.to_vec();
     if values.len() < 2 {
@@ -320,8 +322,8 @@ fn relative_areas_and_their_means_match_the_definition() {
             f64::from(sasa[index]) / if standard { max } else { f64::NAN }
         };
         for chain in 0..3 {
-            let of_chain = |index: &usize| s.residues[*index].chain == chain;
-            let members: Vec<usize> = (0..s.residues.len()).filter(of_chain).collect();
+            let is_in_chain = |index: &usize| s.residues[*index].chain == chain;
+            let members: Vec<usize> = (0..s.residues.len()).filter(is_in_chain).collect();
             let values: Vec<f64> = members.iter().map(|&index| relative(index)).collect();
             let windows = padded(&values);
             for (&index, window) in members.iter().zip(windows.windows(25)) {

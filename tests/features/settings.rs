@@ -36,7 +36,7 @@ fn contact_numbers(positions: &[Option<[i32; 3]>], cutoff_milli: i64) -> Vec<i32
 }
 
 fn c_betas(s: &Structure) -> Vec<Option<[i32; 3]>> {
-    let of = |r: &Residue| {
+    let letter_or_name = |r: &Residue| {
         let glycine = &r.parent_comp_id == b"GLY     ";
         let real = if glycine { None } else { s.position(r.cb) };
         let built = || {
@@ -48,7 +48,7 @@ fn c_betas(s: &Structure) -> Vec<Option<[i32; 3]>> {
         };
         real.or_else(built)
     };
-    s.residues.iter().map(of).collect()
+    s.residues.iter().map(letter_or_name).collect()
 }
 
 fn half_spheres(s: &Structure, radius_milli: i64) -> Vec<(i32, i32)> {
@@ -58,32 +58,32 @@ fn half_spheres(s: &Structure, radius_milli: i64) -> Vec<(i32, i32)> {
         let norm = d.iter().map(|x| x * x).sum::<f64>().sqrt();
         (norm > 0.0).then(|| d.map(|x| x / norm))
     };
-    let of = |i: usize| -> Option<(i32, i32)> {
+    let counts_of = |i: usize| -> Option<(i32, i32)> {
         let linked = i > 0
             && i + 1 < ca.len()
             && !s.residues[i].break_before
             && !s.residues[i + 1].break_before;
-        let (before, own, after) = if linked {
+        let (before, here, after) = if linked {
             (ca[i - 1]?, ca[i]?, ca[i + 1]?)
         } else {
             None?
         };
-        let (u, v) = (unit(before, own)?, unit(after, own)?);
+        let (u, v) = (unit(before, here)?, unit(after, here)?);
         let (mut up, mut down) = (0, 0);
         for (j, other) in ca.iter().enumerate() {
-            let Some(other) = other.filter(|o| j != i && distance2(own, *o) < radius_milli.pow(2))
+            let Some(other) = other.filter(|o| j != i && distance2(here, *o) < radius_milli.pow(2))
             else {
                 continue;
             };
             let side: f64 = (0..3)
-                .map(|axis| f64::from(other[axis] - own[axis]) * (u[axis] + v[axis]))
+                .map(|axis| f64::from(other[axis] - here[axis]) * (u[axis] + v[axis]))
                 .sum();
             if side > 0.0 { up += 1 } else { down += 1 }
         }
         Some((up, down))
     };
     (0..ca.len())
-        .map(|i| of(i).unwrap_or((NULL_COUNT, NULL_COUNT)))
+        .map(|i| counts_of(i).unwrap_or((NULL_COUNT, NULL_COUNT)))
         .collect()
 }
 
@@ -128,17 +128,17 @@ fn assert_column_close(name: &str, found: Column<'_>, expected: &[f64]) {
 }
 
 /// A column of the residues, with all features.
-fn of_residues<'a>(table: &'a FeatureTable, name: &str) -> Column<'a> {
+fn residue_column<'a>(table: &'a FeatureTable, name: &str) -> Column<'a> {
     let columns = FeatureConfig::default().columns(TableName::Residues);
-    let at = columns.iter().position(|column| column.name == name);
-    table.column(TableName::Residues, at.unwrap())
+    let position = columns.iter().position(|column| column.name == name);
+    table.column(TableName::Residues, position.unwrap())
 }
 
 /// A column of the structures, with all features.
-fn of_structure<'a>(table: &'a FeatureTable, name: &str) -> Column<'a> {
+fn structure_column<'a>(table: &'a FeatureTable, name: &str) -> Column<'a> {
     let columns = FeatureConfig::default().columns(TableName::Structures);
-    let at = columns.iter().position(|column| column.name == name);
-    table.column(TableName::Structures, at.unwrap())
+    let position = columns.iter().position(|column| column.name == name);
+    table.column(TableName::Structures, position.unwrap())
 }
 
 fn assert_matches(s: &Structure, table: &FeatureTable) {
@@ -146,22 +146,22 @@ fn assert_matches(s: &Structure, table: &FeatureTable) {
     let cb = c_betas(s);
     for angstrom in [8, 10, 12] {
         let expected = contact_numbers(&ca, 1000 * angstrom);
-        let found = of_residues(table, &format!("cn_ca_{angstrom}"));
+        let found = residue_column(table, &format!("cn_ca_{angstrom}"));
         assert_eq!(found, Column::Count(&expected));
     }
     for angstrom in [8, 10] {
         let expected = contact_numbers(&cb, 1000 * angstrom);
-        let found = of_residues(table, &format!("cn_cb_{angstrom}"));
+        let found = residue_column(table, &format!("cn_cb_{angstrom}"));
         assert_eq!(found, Column::Count(&expected));
     }
-    assert_column_close("wcn", of_residues(table, "wcn"), &wcn(s).0);
+    assert_column_close("wcn", residue_column(table, "wcn"), &wcn(s).0);
     let (up, down): (Vec<i32>, Vec<i32>) = half_spheres(s, 12_000).into_iter().unzip();
-    assert_eq!(of_residues(table, "hse_a_up"), Column::Count(&up));
-    assert_eq!(of_residues(table, "hse_a_down"), Column::Count(&down));
-    assert_column_close("b_z", of_residues(table, "b_z"), &b_z(s));
-    assert_column_close("rg", of_structure(table, "rg"), &[rg(&s.xyz)]);
+    assert_eq!(residue_column(table, "hse_a_up"), Column::Count(&up));
+    assert_eq!(residue_column(table, "hse_a_down"), Column::Count(&down));
+    assert_column_close("b_z", residue_column(table, "b_z"), &b_z(s));
+    assert_column_close("rg", structure_column(table, "rg"), &[rg(&s.xyz)]);
     let ca: Vec<_> = ca.into_iter().flatten().collect();
-    assert_column_close("rg_ca", of_structure(table, "rg_ca"), &[rg(&ca)]);
+    assert_column_close("rg_ca", structure_column(table, "rg_ca"), &[rg(&ca)]);
 }
 
 fn pool(threads: usize) -> Arc<ThreadPool> {
@@ -192,10 +192,10 @@ fn compute_with(
 
 /// Tables compare by bits, so that null is equal to null.
 fn bits(tables: &[FeatureTable]) -> Vec<Vec<u32>> {
-    let of = [TableName::Residues, TableName::Structures];
+    let names = [TableName::Residues, TableName::Structures];
     let columns = tables
         .iter()
-        .flat_map(|table| of.into_iter().flat_map(|of| table.columns(of)));
+        .flat_map(|table| names.into_iter().flat_map(|names| table.columns(names)));
     columns.map(tables::bits).collect()
 }
 
@@ -221,11 +221,16 @@ fn tables_that_are_not_read_have_no_columns_and_the_others_their_values() {
     let mut engine = Engine::new(workload, &[backend], pool, &config).unwrap();
     let read = tables::tables(&mut engine, structures.iter());
     for (table, all) in read.iter().zip(&all) {
-        let of = |table: &FeatureTable, of| table.columns(of).map(tables::bits).collect::<Vec<_>>();
-        assert!(of(all, TableName::Residues).len() > 1);
-        assert!(of(table, TableName::Residues).is_empty());
-        let values = of(table, TableName::Structures);
-        assert!(!values.is_empty() && values == of(all, TableName::Structures));
+        let values_of = |table: &FeatureTable, values_of| {
+            table
+                .columns(values_of)
+                .map(tables::bits)
+                .collect::<Vec<_>>()
+        };
+        assert!(values_of(all, TableName::Residues).len() > 1);
+        assert!(values_of(table, TableName::Residues).is_empty());
+        let values = values_of(table, TableName::Structures);
+        assert!(!values.is_empty() && values == values_of(all, TableName::Structures));
     }
 }
 
@@ -410,15 +415,15 @@ fn an_oversized_structure_is_rejected_alone() {
         Features::capacity(64),
         Extent::from([64, 1024, 4, 4, 32, 1284, 64, 64])
     );
-    let of =
+    let capacities =
         |sizes: &[u32]| -> Vec<Extent> { sizes.iter().copied().map(Features::capacity).collect() };
-    assert_eq!(Features::buckets(64, 64), of(&[8, 16, 32, 64]));
+    assert_eq!(Features::buckets(64, 64), capacities(&[8, 16, 32, 64]));
     assert_eq!(
         Features::buckets(64, 300),
-        of(&[8, 16, 32, 64, 128, 256, 300])
+        capacities(&[8, 16, 32, 64, 128, 256, 300])
     );
-    assert_eq!(Features::buckets(1, 3), of(&[1, 2, 3]));
-    assert_eq!(Features::buckets(0, 0), of(&[1]));
+    assert_eq!(Features::buckets(1, 3), capacities(&[1, 2, 3]));
+    assert_eq!(Features::buckets(0, 0), capacities(&[1]));
 }
 
 /// A worker process finds twins by the names of their kernels.

@@ -30,8 +30,8 @@ fn compute(structure: &Structure) -> FeatureTable {
 /// The values of a residue as text, by column; nulls are left out.
 fn row(table: &FeatureTable, row: usize) -> Vec<(String, String)> {
     let columns = config().columns(TableName::Residues);
-    let value = |(at, column): (usize, &tapeloop::features::ColumnDecl)| {
-        let text = match (table.column(TableName::Residues, at), column.kind) {
+    let value = |(index, column): (usize, &tapeloop::features::ColumnDecl)| {
+        let text = match (table.column(TableName::Residues, index), column.kind) {
             (Column::Real(values), _) if values[row].is_nan() => return None,
             (Column::Real(values), _) => format!("{:.1}", values[row]),
             (Column::Count(values), _) if values[row] == NULL_COUNT => return None,
@@ -57,14 +57,14 @@ type Placed = (&'static str, [f64; 3]);
 /// Residues of one chain, each a component and its atoms.
 fn read(residues: &[(&str, &[Placed])]) -> Structure {
     let mut text = String::new();
-    for (at, (component, atoms)) in residues.iter().enumerate() {
+    for (residue, (component, atoms)) in residues.iter().enumerate() {
         for (name, [x, y, z]) in *atoms {
             let element = &name[..1];
-            let x = x + 50.0 * at as f64;
+            let x = x + 50.0 * residue as f64;
             text += &format!(
                 "ATOM      1  {name:<3} {component} A{:4}    {x:8.3}{y:8.3}{z:8.3}  1.00 20.00          \
                  {element:>2}\n",
-                at + 1
+                residue + 1
             );
         }
     }
@@ -92,7 +92,7 @@ fn named(names: &[&'static str]) -> Vec<Placed> {
 
 #[test]
 fn angles_are_those_of_the_path_and_have_bins_between_tetrahedral_atoms() {
-    let of = |component: &'static str, names: &[&'static str]| {
+    let values = |component: &'static str, names: &[&'static str]| {
         let atoms = named(names);
         row(&compute(&read(&[(component, &atoms[..])])), 0)
     };
@@ -101,10 +101,10 @@ fn angles_are_those_of_the_path_and_have_bins_between_tetrahedral_atoms() {
     let [bin1, bin2, bin3] = [("chi1_bin", "p"), ("chi2_bin", "t"), ("chi3_bin", "m")];
     let missing = |count| ("side_missing", count);
     let met = with([chi1, chi2, chi3, bin1, bin2, bin3, missing("0")]);
-    assert_eq!(of("MET", &["N", "CA", "CB", "CG", "SD", "CE"]), met);
-    assert_eq!(of("MSE", &["N", "CA", "CB", "CG", "SE", "CE"]), met);
+    assert_eq!(values("MET", &["N", "CA", "CB", "CG", "SD", "CE"]), met);
+    assert_eq!(values("MSE", &["N", "CA", "CB", "CG", "SE", "CE"]), met);
     assert_eq!(
-        of("GLU", &["N", "CA", "CB", "CG", "CD", "OE1"]),
+        values("GLU", &["N", "CA", "CB", "CG", "CD", "OE1"]),
         with([
             chi1,
             chi2,
@@ -116,36 +116,37 @@ fn angles_are_those_of_the_path_and_have_bins_between_tetrahedral_atoms() {
         ])
     );
     assert_eq!(
-        of("LYS", &["N", "CA", "CB", "CG", "CD", "CE"]),
+        values("LYS", &["N", "CA", "CB", "CG", "CD", "CE"]),
         with([chi1, chi2, chi3, bin1, bin2, bin3, missing("1")])
     );
     let ile = with([chi1, chi2, bin1, bin2, missing("1")]);
-    assert_eq!(of("ILE", &["N", "CA", "CB", "CG1", "CD1"]), ile);
+    assert_eq!(values("ILE", &["N", "CA", "CB", "CG1", "CD1"]), ile);
     assert_eq!(
-        of("ILE", &["N", "CA", "CB", "CG1", "CD"]),
+        values("ILE", &["N", "CA", "CB", "CG1", "CD"]),
         ile,
         "as CHARMM names it"
     );
     assert_eq!(
-        of("TYR", &["N", "CA", "CB", "CG", "CD1"]),
+        values("TYR", &["N", "CA", "CB", "CG", "CD1"]),
         with([chi1, chi2, bin1, ("chi_symmetric", "2"), missing("5")])
     );
     assert_eq!(
-        of("PRO", &["N", "CA", "CB", "CG", "CD"]),
+        values("PRO", &["N", "CA", "CB", "CG", "CD"]),
         with([chi1, chi2, missing("0")])
     );
     assert_eq!(
-        of("VAL", &["N", "CA", "CB", "CG1"]),
+        values("VAL", &["N", "CA", "CB", "CG1"]),
         with([chi1, bin1, missing("1")])
     );
-    assert_eq!(of("ALA", &["N", "CA", "CB"]), with([missing("0")]));
-    assert_eq!(of("GLY", &["N", "CA"]), with([missing("0")]));
+    assert_eq!(values("ALA", &["N", "CA", "CB"]), with([missing("0")]));
+    assert_eq!(values("GLY", &["N", "CA"]), with([missing("0")]));
 }
 
 #[test]
 fn what_is_missing_or_unknown_is_null() {
-    // Each chi needs CG or NH1. The atoms are not in the usual order.
-    let path = |at: usize| PATH[at];
+    // Every chi needs CG or NH1, so each is null if both are missing. The atoms are not in the
+    // usual order.
+    let path = |index: usize| PATH[index];
     let arg = [
         ("CZ", [4.0, -2.0, 4.0]),
         ("NE", path(5)),
@@ -178,7 +179,10 @@ fn what_is_missing_or_unknown_is_null() {
 fn a_structure_without_names_has_no_side_chains() {
     let mut s = read(&[("VAL", &named(&["N", "CA", "CB", "CG1"])[..])]);
     assert_eq!(
-        s.atom_name.iter().map(|it| it.as_str()).collect::<Vec<_>>(),
+        s.atom_name
+            .iter()
+            .map(|name| name.as_str())
+            .collect::<Vec<_>>(),
         ["N", "CA", "CB", "CG1"]
     );
     s.atom_name.clear();

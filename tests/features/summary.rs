@@ -1,4 +1,4 @@
-//! B factors and pLDDT, and what chains and structures have of their rows, against
+//! B factors and pLDDT, and the summaries of chains and structures over their rows, against
 //! definitions written out naively.
 
 use crate::made_up::structure;
@@ -24,14 +24,14 @@ fn compute(structures: &[Structure]) -> Vec<FeatureTable> {
     tables::compute(config(), structures)
 }
 
-fn column<'a>(of: TableName, name: &str, table: &'a FeatureTable) -> Column<'a> {
-    let decls = config().columns(of);
-    let at = decls.iter().position(|decl| decl.name == name).unwrap();
-    table.column(of, at)
+fn column<'a>(table_name: TableName, name: &str, table: &'a FeatureTable) -> Column<'a> {
+    let decls = config().columns(table_name);
+    let column = decls.iter().position(|decl| decl.name == name).unwrap();
+    table.column(table_name, column)
 }
 
-fn reals(of: TableName, name: &str, table: &FeatureTable) -> Vec<Option<f64>> {
-    let Column::Real(values) = column(of, name, table) else {
+fn reals(table_name: TableName, name: &str, table: &FeatureTable) -> Vec<Option<f64>> {
+    let Column::Real(values) = column(table_name, name, table) else {
         panic!("{name} is real")
     };
     let value = |&value: &f32| (!value.is_nan()).then_some(f64::from(value));
@@ -40,14 +40,14 @@ fn reals(of: TableName, name: &str, table: &FeatureTable) -> Vec<Option<f64>> {
 
 fn assert_close(name: &str, found: &[Option<f64>], expected: &[Option<f64>]) {
     assert_eq!(found.len(), expected.len(), "{name}");
-    for (at, (found, expected)) in found.iter().zip(expected).enumerate() {
+    for (index, (found, expected)) in found.iter().zip(expected).enumerate() {
         let close = match (found, expected) {
             (Some(found), Some(expected)) => {
                 (found - expected).abs() <= 1e-5 * expected.abs().max(1e-2)
             }
             (found, expected) => found == expected,
         };
-        assert!(close, "{name} of {at}: {found:?}, expected {expected:?}");
+        assert!(close, "{name} of {index}: {found:?}, expected {expected:?}");
     }
 }
 
@@ -58,9 +58,9 @@ fn mean(values: &[f64]) -> Option<f64> {
 /// The rows of each chain, then all.
 fn groups(s: &Structure) -> (Vec<Vec<usize>>, Vec<usize>) {
     let rows = |chain: usize| {
-        let own = s.residues.iter().enumerate();
-        let own = own.filter(|(_, residue)| residue.chain as usize == chain);
-        own.map(|(row, _)| row).collect()
+        let residues = s.residues.iter().enumerate();
+        let residues = residues.filter(|(_, residue)| residue.chain as usize == chain);
+        residues.map(|(row, _)| row).collect()
     };
     let chains = (0..s.chains.len()).map(rows).collect();
     (chains, (0..s.residues.len()).collect())
@@ -106,11 +106,11 @@ fn assert_b_factors_match(s: &Structure, table: &FeatureTable) {
         let values: Vec<f64> = rows.iter().filter_map(|&row| ca[row]).collect();
         mean(&values).filter(|_| is_model)
     };
-    let of_chains: Vec<_> = chains.iter().map(confidence).collect();
+    let chain_means: Vec<_> = chains.iter().map(confidence).collect();
     let name = "plddt_mean";
-    assert_close(name, &reals(TableName::Chains, name, table), &of_chains);
-    let of_structure = reals(TableName::Structures, name, table);
-    assert_close(name, &of_structure, &[confidence(&all)]);
+    assert_close(name, &reals(TableName::Chains, name, table), &chain_means);
+    let structure_mean = reals(TableName::Structures, name, table);
+    assert_close(name, &structure_mean, &[confidence(&all)]);
 }
 
 fn assert_fractions_match(s: &Structure, table: &FeatureTable) {
@@ -142,15 +142,15 @@ fn assert_areas_match(s: &Structure, table: &FeatureTable) {
     let expected: Vec<Option<f64>> = chains.iter().map(sum).collect();
     let name = "sasa_total";
     assert_close(name, &reals(TableName::Chains, name, table), &expected);
-    let of_structure = reals(TableName::Structures, name, table);
-    assert_close(name, &of_structure, &[sum(&all)]);
+    let structure_sum = reals(TableName::Structures, name, table);
+    assert_close(name, &structure_sum, &[sum(&all)]);
 }
 
 fn assert_radii_match(s: &Structure, table: &FeatureTable) {
     let end = s.atom_start[s.residues.len()] as usize;
-    let of_rows = s.residues.iter().zip(s.atom_start.windows(2));
+    let row_atoms = s.residues.iter().zip(s.atom_start.windows(2));
     let mut atoms = vec![Vec::new(); s.chains.len()];
-    for (residue, span) in of_rows {
+    for (residue, span) in row_atoms {
         atoms[residue.chain as usize].extend(span[0] as usize..span[1] as usize);
     }
     let mut next = end;
@@ -281,8 +281,8 @@ fn values_that_are_all_equal_have_no_score() {
 #[test]
 fn ubiquitins_fractions_are_those_of_its_residues() {
     let table = &compute(&[sample("1ubi.pdb")])[0];
-    for of in [TableName::Chains, TableName::Structures] {
-        let share = |name: &str| (reals(of, name, table)[0].unwrap() * 76.0).round();
+    for table_name in [TableName::Chains, TableName::Structures] {
+        let share = |name: &str| (reals(table_name, name, table)[0].unwrap() * 76.0).round();
         assert_eq!(share("helix_fraction"), 19.0);
         assert_eq!(share("strand_fraction"), 26.0);
         assert_eq!(share("coil_fraction"), 31.0);

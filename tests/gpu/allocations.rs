@@ -1,5 +1,5 @@
-//! Allocations on a real device beside kernels that take a while. What holds for every backend is among
-//! the scenarios of `tapeloop-conformance`.
+//! Allocations on a real device while long kernels run. The tests that hold for every backend are
+//! scenarios of `tapeloop-conformance`.
 
 use crate::give::Give;
 use crate::gpu::*;
@@ -32,12 +32,16 @@ fn a_kernel_gets_no_pointer_beyond_the_memory_of_its_slot() {
     let pinned = backend.allocate(Space::Pinned, FLOATS).unwrap();
     device_slot.adopt(&device).unwrap();
     device_slot.adopt(&pinned).unwrap();
-    let own = device_slot.addresses(saxpy.x.id());
-    for at in [own.device, own.host.unwrap(), pinned.address()] {
-        device_slot.give(&slow(&*backend, 1, 1, at, 1)).unwrap();
+    let addresses = device_slot.addresses(saxpy.x.id());
+    for address in [addresses.device, addresses.host.unwrap(), pinned.address()] {
+        device_slot
+            .give(&slow(&*backend, 1, 1, address, 1))
+            .unwrap();
     }
-    for at in [8, device.address() + device.bytes() as u64] {
-        let refused = device_slot.give(&slow(&*backend, 1, 1, at, 1)).unwrap_err();
+    for address in [8, device.address() + device.bytes() as u64] {
+        let refused = device_slot
+            .give(&slow(&*backend, 1, 1, address, 1))
+            .unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::Usage, "{refused}");
     }
     device_slot.fence().unwrap();

@@ -1,5 +1,5 @@
-//! The features of all samples on several cards, against those on one. With one card, its part is
-//! played by two backends on it.
+//! The features of all samples on several cards against those on one card. On a machine with one
+//! card, two backends on it stand for two cards.
 
 use crate::every_feature::every_feature;
 use crate::gpu::say;
@@ -20,7 +20,7 @@ fn pool() -> Arc<ThreadPool> {
     Arc::new(ThreadPoolBuilder::new().num_threads(4).build().unwrap())
 }
 
-/// Backends of these devices.
+/// Opens a backend for each of these devices.
 fn open(set: &DeviceSet) -> Vec<Arc<dyn Backend>> {
     let opened = select_all(Choice::Cuda, set, &pool(), &CudaOptions::default());
     let opened = opened.expect("this test needs a CUDA device").into_iter();
@@ -46,13 +46,13 @@ fn structures() -> Vec<Structure> {
     [&all[..], &all, &all].concat()
 }
 
-fn assert_equal(found: &[FeatureTable], expected: &[FeatureTable], of: &str) {
-    assert_eq!(found.len(), expected.len(), "{of}");
+fn assert_equal(found: &[FeatureTable], expected: &[FeatureTable], context: &str) {
+    assert_eq!(found.len(), expected.len(), "{context}");
     for (index, (found, expected)) in found.iter().zip(expected).enumerate() {
         for table in TableName::ALL {
             let columns = found.columns(table).zip(expected.columns(table));
             for (column, (found, expected)) in columns.enumerate() {
-                let place = format!("{of}: structure {index}, {table:?}, column {column}");
+                let place = format!("{context}: structure {index}, {table:?}, column {column}");
                 assert_eq!(bits(found), bits(expected), "{place}");
             }
         }
@@ -60,17 +60,26 @@ fn assert_equal(found: &[FeatureTable], expected: &[FeatureTable], of: &str) {
 }
 
 /// Compares the features on these backends together with those on the first card alone.
-fn assert_same(backends: &[Arc<dyn Backend>], of: &str) {
+fn assert_same(backends: &[Arc<dyn Backend>], context: &str) {
     let structures = structures();
     let expected = tables(&mut engine(&backends[..1]), structures.iter());
     let mut together = engine(backends);
     for _ in 0..3 {
-        assert_equal(&tables(&mut together, structures.iter()), &expected, of);
+        assert_equal(
+            &tables(&mut together, structures.iter()),
+            &expected,
+            context,
+        );
     }
     let statistics = together.statistics();
-    say(&format!("{of}: {:?}", statistics.devices));
+    say(&format!("{context}: {:?}", statistics.devices));
     assert_eq!(statistics.devices.len(), backends.len());
-    assert!(statistics.devices.iter().all(|own| own.time.batches > 0));
+    assert!(
+        statistics
+            .devices
+            .iter()
+            .all(|device| device.time.batches > 0)
+    );
 }
 
 #[test]
@@ -97,9 +106,9 @@ fn two_engines_on_one_card_at_the_same_time_compute_the_same_bytes() {
         for index in 0..2 {
             let (card, structures, expected) = (&card, &structures, &expected);
             scope.spawn(move || {
-                let mut own = engine(&[Arc::clone(card)]);
+                let mut engine_of_card = engine(&[Arc::clone(card)]);
                 for _ in 0..3 {
-                    let found = tables(&mut own, structures.iter());
+                    let found = tables(&mut engine_of_card, structures.iter());
                     assert_equal(&found, expected, &format!("engine {index}"));
                 }
             });
@@ -180,7 +189,7 @@ mod supervised {
     fn a_worker_for_each_card_and_one_killed_in_a_run_lose_nothing() {
         let workers = workers();
         let killed = workers.last().expect("there are two");
-        // So many that all workers have batches after the kill.
+        // Enough items for all workers to have batches after the kill.
         let structures: Vec<Structure> = repeat_n(structures(), 8).flatten().collect();
         let card = first();
         let expected = tables(&mut engine(&[card]), structures.iter());
@@ -211,6 +220,6 @@ mod supervised {
         assert_eq!(counters.batches_failed, 0);
         assert!(counters.restarts >= 1);
         let statistics = engine.statistics();
-        assert!(statistics.devices.iter().all(|own| !own.is_lost));
+        assert!(statistics.devices.iter().all(|device| !device.is_lost));
     }
 }

@@ -1,4 +1,4 @@
-//! Which backend a machine gets, and what it says of it.
+//! Which backend is chosen on a machine, and how it is reported.
 
 use std::process::Command;
 use std::sync::Arc;

@@ -8,8 +8,8 @@ use tapeloop::record::{Buffer, Kernel, Recorder};
 
 const BYTES: usize = 70_000;
 
-/// Ranges of odd sizes, at addresses that are and are not multiples of 16: where on the host, where
-/// on the device, and how long.
+/// Ranges of odd sizes, at addresses that are and are not multiples of 16: offset on the host,
+/// offset on the device, and length in bytes.
 const UPLOADS: [(usize, usize, usize); 5] = [
     (0, 0, 16),
     (16, 32, 40_000),
@@ -18,10 +18,10 @@ const UPLOADS: [(usize, usize, usize); 5] = [
     (48_001, 48_003, 1),
 ];
 const MEMSETS: [(u8, usize, usize); 2] = [(0x5a, 50_000, 3_333), (7, 60_001, 16)];
-/// Where on the device and on the host, and how long.
+/// Offset on the device, offset on the host, and length in bytes.
 const DOWNLOADS: [(usize, usize, usize); 2] = [(0, 0, 30_001), (30_001, 30_001, 39_999)];
 
-/// What the host wrote, the device memory and what came down.
+/// The bytes that the host wrote, those of the device memory, and those that were downloaded.
 struct Model {
     x: Vec<u8>,
     device: Vec<u8>,
@@ -96,7 +96,7 @@ impl Target {
         }
     }
 
-    /// Launches the graph with other inputs, and compares all that came down.
+    /// Launches the graph with other inputs, and compares all downloads.
     fn check(&mut self, graph: GraphId, ops: &[Op], model: &mut Model) {
         model.x.rotate_left(7);
         self.slot.host_mut(&[self.x.id()])[0].copy_from_slice(&model.x);
@@ -125,7 +125,7 @@ fn merged_copies_move_the_bytes_that_single_ones_would() {
         let slot = one_slot(&backend, &recorder.finish().unwrap());
         let mut target = Target { slot, x, y };
         let mut model = Model {
-            x: (0..BYTES).map(|at| (at * 31 % 251) as u8).collect(),
+            x: (0..BYTES).map(|i| (i * 31 % 251) as u8).collect(),
             device: vec![0; BYTES],
             y: vec![0; BYTES],
         };
@@ -150,7 +150,7 @@ fn merged_copies_move_the_bytes_that_single_ones_would() {
         assert!(edits < ops.len() as u64, "{edits} calls for two nodes");
         assert_eq!(target.slot.graph_ops(graph).unwrap(), ops);
         target.check(graph, &ops, &mut model);
-        // Other parameters of a part of what is merged.
+        // Other parameters for some of the merged operations.
         let Op::Upload { bytes, .. } = &mut ops[1] else {
             unreachable!("the second upload");
         };
@@ -165,7 +165,7 @@ fn merged_copies_move_the_bytes_that_single_ones_would() {
         target.check(graph, &ops, &mut model);
         let refused = target.slot.give_params(graph, 0, &ops[UPLOADS.len()]);
         assert_eq!(refused.unwrap_err().kind(), ErrorKind::Usage);
-        // All parameters anew.
+        // Other parameters for all operations.
         ops[2] = ops[3].clone();
         if let Op::Upload { device, .. } = &mut ops[2] {
             *device += 20_000;

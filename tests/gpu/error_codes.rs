@@ -1,5 +1,5 @@
-//! What a result of the driver says, with no driver in reach: the whole range, as it
-//! is printed. `TAPELOOP_BLESS=1 cargo test --test gpu error_codes` writes it anew.
+//! The text of every result code of the driver, as it is printed; needs no driver.
+//! `TAPELOOP_BLESS=1 cargo test --test gpu error_codes` writes the list anew.
 
 use std::fmt::Write;
 use tapeloop::error::Code;

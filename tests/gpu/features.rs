@@ -58,7 +58,10 @@ impl Run<'_> {
         let mut config = EngineConfig::new(Features::capacity(self.residues));
         (config.policy, config.slots, config.wait) = (self.policy, self.slots, self.wait);
         // Made-up structures are denser than proteins, and have more hydrogen bonds.
-        let most = structures.iter().map(|it| it.residues.len() as u32).max();
+        let most = structures
+            .iter()
+            .map(|structure| structure.residues.len() as u32)
+            .max();
         let most = most.unwrap_or(0).next_power_of_two().max(16_384);
         let (largest, mut axes) = (Features::capacity(most), workload.axes().iter());
         let room = axes.position(|axis| *axis == "pair_room").unwrap();
@@ -83,19 +86,21 @@ fn features() -> FeatureConfig {
 fn columns<'a>(features: &FeatureConfig, tables: &'a [FeatureTable]) -> Vec<(String, Column<'a>)> {
     let decls = TableName::ALL
         .into_iter()
-        .flat_map(|of| features.columns(of));
+        .flat_map(|table| features.columns(table));
     let names: Vec<String> = decls.map(|column| column.name).collect();
-    let columns = tables
-        .iter()
-        .flat_map(|table| TableName::ALL.into_iter().flat_map(|of| table.columns(of)));
+    let columns = tables.iter().flat_map(|table| {
+        TableName::ALL
+            .into_iter()
+            .flat_map(|name| table.columns(name))
+    });
     names.iter().cloned().cycle().zip(columns).collect()
 }
 
-fn assert_equal(found: &[FeatureTable], expected: &[FeatureTable], of: &str) {
+fn assert_equal(found: &[FeatureTable], expected: &[FeatureTable], context: &str) {
     let [found, expected] = [found, expected].map(|tables| columns(&features(), tables));
-    assert_eq!(found.len(), expected.len(), "{of}");
+    assert_eq!(found.len(), expected.len(), "{context}");
     for ((name, found), (_, expected)) in found.into_iter().zip(expected) {
-        assert_eq!(bits(found), bits(expected), "{name}, {of}");
+        assert_eq!(bits(found), bits(expected), "{name}, {context}");
     }
 }
 
@@ -166,7 +171,7 @@ fn assert_modes_and_backends_agree(
             assert_equal(&stream, &graph, &format!("stream mode, fusion {fusion:?}"));
         }
     }
-    // The large sets once a mode are enough.
+    // One run of the large sets per mode is enough.
     let policies = Policy::combinations().filter(|_| s.len() < 100 && s.len() > 1);
     for policy in policies {
         let run = Run {
@@ -216,7 +221,7 @@ fn made_up_structures_agree_at_every_size_around_the_tile_edges() {
     assert_modes_and_backends_agree(&gpu, &pool, &many);
 }
 
-/// Compares launches of their own, and fused, with the twins.
+/// Compares separate launches, and the fused launch, with the twins.
 fn assert_agree_fused_or_not(
     features: &FeatureConfig,
     gpu: &Arc<dyn Backend>,
@@ -243,7 +248,7 @@ fn assert_agree_fused_or_not(
     }
 }
 
-/// Small enough for a checker of races.
+/// Small enough for a race checker.
 #[test]
 #[ignore = "needs a CUDA device"]
 fn a_small_batch_agrees() {
@@ -350,7 +355,7 @@ fn results_in_16_bits_agree() {
     }
 }
 
-/// Those in 16 bits that the card has.
+/// The 16-bit types that the card supports.
 fn narrow_reals(gpu: &Arc<dyn Backend>) -> Vec<Reals> {
     if gpu.device().compute_capability >= Some((8, 0)) {
         return vec![Reals::F16, Reals::Bf16];
@@ -359,7 +364,7 @@ fn narrow_reals(gpu: &Arc<dyn Backend>) -> Vec<Reals> {
     vec![Reals::F16]
 }
 
-/// The kernel on its own, over bits that no feature would compute.
+/// The kernel alone, over bit patterns that no feature would compute.
 #[test]
 #[ignore = "needs a CUDA device"]
 fn narrowing_rounds_every_pattern_as_the_host_does() {
@@ -408,7 +413,7 @@ fn narrowing_rounds_every_pattern_as_the_host_does() {
     }
 }
 
-/// Three values a residue through one of the kernels that narrow.
+/// Runs one of the narrowing kernels with three values per residue.
 fn narrowed<T: Element>(gpu: &Arc<dyn Backend>, name: &str, wide: &[f32]) -> Vec<u16> {
     let residues = wide.len() as u32 / 3;
     let kernel = Kernel::new(name)

@@ -1,5 +1,5 @@
-//! Graphs on a real device: what only CUDA does, and changes beside kernels that take a while. The rest
-//! is among the scenarios of `tapeloop-conformance`.
+//! Graphs on a real device, where only CUDA shows a behaviour, and changes while long kernels run.
+//! The other tests of graphs are scenarios of `tapeloop-conformance`.
 
 use crate::give::Give;
 use crate::gpu::*;
@@ -109,7 +109,7 @@ fn rebinding_to_blocks_and_back_gives_each_its_own_bytes() {
                         .all(|v| *v == 0.0)
                 );
             }
-            // Back to the slot's own memory.
+            // Binds the slot's own memory again.
             let recording = Arc::clone(
                 ladder
                     .executor
@@ -117,11 +117,11 @@ fn rebinding_to_blocks_and_back_gives_each_its_own_bytes() {
                     .unwrap()
                     .recording(),
             );
-            let own =
+            let changes =
                 Bindings::new(&recording, &*backend, &*ladder.device_slot, &policy(build)).unwrap();
             ladder
                 .executor
-                .update(&mut *ladder.device_slot, 0, own)
+                .update(&mut *ladder.device_slot, 0, changes)
                 .unwrap();
             let Ladder {
                 saxpy,
@@ -133,7 +133,7 @@ fn rebinding_to_blocks_and_back_gives_each_its_own_bytes() {
     }
 }
 
-/// A change is of later launches alone, also where it replaces the graph.
+/// A change affects only later launches, also if it replaces the graph.
 #[test]
 #[ignore = "needs a CUDA device"]
 fn launches_in_flight_keep_their_parameters() {
@@ -191,25 +191,25 @@ fn memset(device_slot: &dyn DeviceSlot, saxpy: &Saxpy, byte: u8) -> Op {
 }
 
 fn download(device_slot: &dyn DeviceSlot, saxpy: &Saxpy) -> Op {
-    let at = device_slot.addresses(saxpy.out.id());
+    let addresses = device_slot.addresses(saxpy.out.id());
     Op::Download {
-        device: at.device,
-        host: at.host.unwrap(),
+        device: addresses.device,
+        host: addresses.host.unwrap(),
         bytes: FLOATS,
     }
 }
 
 fn upload(device_slot: &dyn DeviceSlot, saxpy: &Saxpy) -> Op {
-    let at = device_slot.addresses(saxpy.x.id());
+    let addresses = device_slot.addresses(saxpy.x.id());
     Op::Upload {
-        device: at.device,
-        host: at.host.unwrap(),
+        device: addresses.device,
+        host: addresses.host.unwrap(),
         bytes: FLOATS,
     }
 }
 
-/// Another kind of operation is another topology, and so is a copy that goes the other way, which is a
-/// node of the same type.
+/// Another kind of operation is another topology, and so is a copy that goes the other way, which
+/// is a node of the same type.
 #[test]
 #[ignore = "needs a CUDA device"]
 fn the_driver_names_where_a_topology_differs() {

@@ -1,5 +1,5 @@
-//! Launches whose blocks the device chooses cover every element once and no other,
-//! by kernels that count, on the CPU, on the simulated device and on the GPU.
+//! Launches whose block size the device chooses cover every element exactly once, and nothing else.
+//! Counting kernels check it on the CPU, on the simulated device and on the GPU.
 
 use crate::random::Random;
 use std::sync::Arc;
@@ -48,9 +48,9 @@ extern "C" __global__ void through_shared(float* out, unsigned n, unsigned words
 }
 "#;
 
-/// Threads of a block where the device does not choose.
+/// Threads of a block where the device does not choose their number.
 const BLOCK: u32 = 48;
-/// Elements behind the counted ones, which nothing may touch.
+/// Elements behind the counted ones, which no thread may touch.
 const GUARD: u32 = 64;
 
 fn kernel(name: &str) -> Kernel {
@@ -65,7 +65,7 @@ fn with_code(kernel: Kernel) -> Kernel {
     unsafe { kernel.code(&Image::cuda("launch_shapes.cu", TEXT)) }
 }
 
-/// Does what each thread of the kernel does.
+/// The twin: does what all threads of the kernel do.
 fn count(launch: &mut TwinLaunch<'_>, strided: bool) {
     let blocks = launch.grid[0];
     let counts = launch.write::<u32>();
@@ -152,12 +152,12 @@ fn check(backend: &Arc<dyn Backend>, kernel: &Kernel, elements: u32, cover: Cove
         device_slot.wait().unwrap();
         let place = format!("{} over {elements}, {cover:?}, {mode:?}", kernel.name());
         let counts: &[u32] = bytemuck::cast_slice(device_slot.host(counting.counts.id()));
-        let (own, guard) = counts.split_at(elements as usize);
-        assert!(own.iter().all(|&count| count == 1), "{place}");
+        let (units, guard) = counts.split_at(elements as usize);
+        assert!(units.iter().all(|&count| count == 1), "{place}");
         assert!(guard.iter().all(|&count| count == 0), "{place}");
         let ran: &[u32] = bytemuck::cast_slice(device_slot.host(counting.ran.id()));
         assert_eq!(ran[0], elements, "{place}");
-        // What was lowered is what ran.
+        // The launch had the shape that the bindings report.
         let ran = (ran[1], ran[2]);
         let bindings = executor.bindings(&mut *device_slot, 0).unwrap();
         assert_eq!(shape_of(bindings), ran, "{place}");

@@ -1,5 +1,5 @@
-//! Slots on a real device: what only CUDA does. The rest is among the scenarios of
-//! `tapeloop-conformance`.
+//! Slots on a real device, where only CUDA shows a behaviour. The other tests of slots are
+//! scenarios of `tapeloop-conformance`.
 
 use crate::gpu::*;
 use std::process::Command;
@@ -146,7 +146,7 @@ fn two_backends_live_beside_each_other() {
             round(&saxpy, &mut **device_slot, executor, 0, index);
         }
     }
-    // One of them goes, with its context; the other stays.
+    // Dropping one backend destroys its context; the other stays usable.
     let [(device_slot, executor), mut other] = slots;
     drop((device_slot, executor, allocation, first));
     round(&saxpy, &mut *other.0, &mut other.1, 0, 99);
@@ -154,7 +154,8 @@ fn two_backends_live_beside_each_other() {
 
 const CHILD: &str = "TAPELOOP_TEST_CHILD";
 
-/// An illegal address loses the whole process, so this runs in one of its own.
+/// An illegal address makes the whole process lose the device, so this test runs in its own
+/// process.
 #[test]
 #[ignore = "needs a CUDA device"]
 fn a_fault_is_an_error_in_is_done_and_wait_and_drops_do_not_hang() {

@@ -1,6 +1,5 @@
-//! Listing devices and choosing among them. What libcuda takes from the
-//! environment it reads once, so each CUDA_VISIBLE_DEVICES is tried in a process of
-//! its own.
+//! Listing devices and choosing among them. libcuda reads the environment once, so each value of
+//! CUDA_VISIBLE_DEVICES is tried in a process of its own.
 
 use crate::gpu::*;
 use std::process::Command;
@@ -34,7 +33,7 @@ fn opened(choice: &str) -> String {
     backend.device().uuid.clone().unwrap()
 }
 
-/// Why `choice` opens none.
+/// The error with which `choice` opens no device.
 fn refused(choice: &str) -> String {
     let error = CudaBackend::open(&options(choice)).err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
@@ -42,7 +41,7 @@ fn refused(choice: &str) -> String {
     error.message().to_owned()
 }
 
-/// The shortest beginning of a UUID that no other one has.
+/// The shortest prefix of a UUID that no other UUID has.
 fn prefix_of(entry: &DeviceEntry, all: &[DeviceEntry]) -> String {
     let is_unique = |prefix: &str| {
         let with = all.iter().filter(|other| other.uuid.starts_with(prefix));
@@ -101,7 +100,7 @@ fn a_wrong_number_or_uuid_is_refused_with_what_is_visible() {
         assert!(message.contains(choice), "{message}");
         assert!(message.contains(&first.uuid), "{message}");
         assert!(message.contains("CUDA_VISIBLE_DEVICES"), "{message}");
-        // A device that is there and not found is no reason to compute elsewhere.
+        // A wrong choice on a machine with devices is an error, not a reason to use the CPU.
         let pool = Arc::new(rayon::ThreadPoolBuilder::new().build().unwrap());
         assert!(select_with(Choice::Auto, &pool, &options(choice)).is_err());
     }
@@ -187,9 +186,9 @@ fn every_device_computes_the_same_bytes() {
 }
 
 const CHILD: &str = "TAPELOOP_TEST_CHILD";
-/// What a child is to see: UUIDs, with commas between.
+/// The UUIDs that the child must see, separated by commas.
 const EXPECTED: &str = "TAPELOOP_TEST_EXPECTED";
-/// What it is not to see.
+/// The UUIDs that the child must not see.
 const HIDDEN: &str = "TAPELOOP_TEST_HIDDEN";
 
 /// Runs the child's test below under a CUDA_VISIBLE_DEVICES.
@@ -276,7 +275,7 @@ fn two_cards_are_shown_alone_and_reordered() {
     if numbers_count_all() {
         under("1", &[second]);
         under("1,0", &[second, first]);
-        // What follows a number that is none is hidden too.
+        // The entries after an invalid number are hidden too.
         under("0,99,1", &[first]);
     }
 }

@@ -10,6 +10,7 @@
 //! r = A x - value x. The change gets smaller from round to round, so f32 suffices for all vectors
 //! that are multiplied with A, while x and A x are f64.
 
+use super::super::constants;
 use super::super::cpu::tree_sum;
 use std::ops::AddAssign;
 
@@ -20,30 +21,34 @@ const RESIDUAL: f64 = 5e-7;
 const VECTOR_ERROR: f64 = 3e-5;
 /// Two eigenvalues that differ by less are the same, in shares of the larger.
 const GAP: f64 = 1e-6;
-/// The share of a vector's squared length that a multiple of the other may leave, if only one is to
-/// go on.
+/// The second vector is dropped if subtracting its part along the first leaves no more than this
+/// share of its squared length.
 const DEPENDENT: f64 = 1e-12;
-/// The largest eigenvalue that the filter damps, in shares of the Ritz value: in the first round,
-/// and bounds of the Rayleigh quotient of the residual, by which it is set later.
+/// The largest eigenvalue that the filter damps, in shares of the Ritz value. In the first round it
+/// is at least `UPPER_FIRST`; otherwise it is the Rayleigh quotient of the residual, between
+/// `UPPER_MIN` and `UPPER_MAX`.
 const UPPER_FIRST: f64 = 0.7;
 const UPPER_MIN: f64 = 0.3;
 const UPPER_MAX: f64 = 0.9999;
 /// The smallest eigenvalue that the filter damps, in shares of the Ritz value. It becomes -1, below
 /// which there is none, once the Rayleigh quotient of the residual is negative.
 const LOWER: f64 = -0.4;
-/// By how much a round damps at most, and how much more than seems needed.
+/// The largest factor by which a round damps.
 const GAIN_MAX: f64 = 1000.0;
+/// A round damps by so many times the factor that seems needed.
 const GAIN_SPARE: f64 = 10.0;
-/// The largest degree of the first round's polynomial, which doubles with each round, and of any.
-/// The first Ritz value may be so far below the eigenvalue that higher degrees would overflow.
-const DEGREE_FIRST: u32 = 8;
-const DEGREE_MAX: u32 = 32;
+/// The largest degree of the first round's polynomial; it doubles with each round. The first Ritz
+/// value may be so far below the eigenvalue that higher degrees would overflow.
+const DEGREE_FIRST: u32 = constants::DEGREE_FIRST;
+/// The largest degree of any round's polynomial.
+const DEGREE_MAX: u32 = constants::DEGREE_MAX;
 
-/// Partial sums of a sum over a chain: residue m belongs to m % LANES. They are added in groups.
-const LANES: usize = 512;
+/// The partial sums of a sum over a chain: residue m is added to sum m % LANES. The partial sums
+/// are added in groups of [`GROUP`].
+const LANES: usize = constants::EIGEN_LANES as usize;
 const GROUP: usize = 32;
 
-/// Contacts at most so many places along the chain are added first.
+/// Contacts with residues at most so many places away along the chain are added first.
 const LOCAL: i64 = 4;
 
 /// A pseudo-random number from 0 to 1, excluding 1.
@@ -54,7 +59,7 @@ fn random(value: u32) -> f32 {
     ((value ^ (value >> 16)) >> 8) as f32 / 16_777_216.0
 }
 
-/// What sums over contacts are computed in.
+/// The type that sums over contacts are computed in.
 trait Real: From<f32> + AddAssign + Default {
     fn rounded(value: f64) -> Self;
 }
@@ -73,7 +78,7 @@ impl Real for f64 {
 
 /// The contacts of a chain's residues, as indices into the chain.
 #[derive(Default)]
-pub(super) struct Graph {
+pub(super) struct ContactGraph {
     present: Vec<bool>,
     starts: Vec<usize>,
     contacts: Vec<u32>,
@@ -81,7 +86,7 @@ pub(super) struct Graph {
     crowded: Vec<bool>,
 }
 
-impl Graph {
+impl ContactGraph {
     /// Adds a residue, and its contacts in the order of the list, or in any order if it is crowded.
     pub(super) fn push(
         &mut self,
@@ -89,8 +94,8 @@ impl Graph {
         contacts: impl Iterator<Item = u32> + Clone,
         is_crowded: bool,
     ) {
-        let own = self.present.len() as i64;
-        let along = |&contact: &u32| i64::from(contact) - own;
+        let index = self.present.len() as i64;
+        let along = |&contact: &u32| i64::from(contact) - index;
         let is_local = |contact: &u32| along(contact).abs() <= LOCAL;
         self.starts.push(self.contacts.len());
         let first = self.contacts.len();
@@ -102,16 +107,16 @@ impl Graph {
         self.crowded.push(is_crowded);
     }
 
-    fn contacts(&self, own: usize) -> &[u32] {
-        let end = self.starts.get(own + 1).copied();
-        &self.contacts[self.starts[own]..end.unwrap_or(self.contacts.len())]
+    fn contacts(&self, index: usize) -> &[u32] {
+        let end = self.starts.get(index + 1).copied();
+        &self.contacts[self.starts[index]..end.unwrap_or(self.contacts.len())]
     }
 
     /// The sums of a residue's contacts in two vectors. Those of a crowded residue are in fixed
     /// point with 40 bits for the vectors' `largest` value, so that the order does not matter.
-    fn sum_of_contacts<T: Real>(&self, values: &[[f32; 2]], largest: f32, own: usize) -> [T; 2] {
-        let contacts = self.contacts(own);
-        if !self.crowded[own] {
+    fn sum_of_contacts<T: Real>(&self, values: &[[f32; 2]], largest: f32, index: usize) -> [T; 2] {
+        let contacts = self.contacts(index);
+        if !self.crowded[index] {
             let (mut one, mut two) = (T::default(), T::default());
             for &contact in contacts {
                 let value = values[contact as usize];
@@ -133,24 +138,24 @@ impl Graph {
     }
 
     /// The eigenvector, by at most about `steps` products with the matrix.
-    pub(super) fn eigenvector(&self, steps: u32) -> Found {
+    pub(super) fn eigenvector(&self, steps: u32) -> ChainVector {
         if !self.present.contains(&true) {
-            return Found {
+            return ChainVector {
                 vector: vec![f64::NAN; self.present.len()],
                 residual: f64::NAN,
             };
         }
-        let mut iteration = Iteration::of(self);
+        let mut iteration = EigenIteration::new(self);
         iteration.run(steps);
-        let is_known = iteration.is_converged && iteration.ritz.is_simple();
+        let has_result = iteration.is_converged && iteration.ritz.is_simple();
         let value = |(x, &is_present): (&[f64; 2], &bool)| {
-            if is_known && is_present {
+            if has_result && is_present {
                 x[0].abs()
             } else {
                 f64::NAN
             }
         };
-        Found {
+        ChainVector {
             vector: iteration.x.iter().zip(&self.present).map(value).collect(),
             residual: if iteration.residual < f64::INFINITY {
                 iteration.residual
@@ -164,7 +169,7 @@ impl Graph {
 /// The result for a chain: NaN for residues without C-alpha, and for all residues if the two largest
 /// eigenvalues are the same or the iteration did not converge. The residual is the length of
 /// A v - (v . A v) v, whether v is a result or not, and NaN if no residue has a C-alpha.
-pub(super) struct Found {
+pub(super) struct ChainVector {
     pub(super) vector: Vec<f64>,
     pub(super) residual: f64,
 }
@@ -196,7 +201,7 @@ struct Ritz {
 
 impl Ritz {
     /// The Rayleigh-Ritz step in the plane of the vectors x, by the sums of x.x and x.Ax.
-    fn of([g11, g12, g22, h11, h12, h22]: [f64; 6]) -> Self {
+    fn new([g11, g12, g22, h11, h12, h22]: [f64; 6]) -> Self {
         // Gram and Schmidt: u1 = a x1, u2 = b x1 + c x2.
         let a = 1.0 / g11.sqrt();
         let along = g12 * a;
@@ -251,8 +256,8 @@ struct Filter {
 }
 
 /// The iteration for one chain.
-struct Iteration<'a> {
-    graph: &'a Graph,
+struct EigenIteration<'a> {
+    graph: &'a ContactGraph,
     is_crowded: bool,
     /// The two vectors that are multiplied with A, and room for the next two.
     now: Vec<[f32; 2]>,
@@ -270,8 +275,8 @@ struct Iteration<'a> {
     is_done: bool,
 }
 
-impl<'a> Iteration<'a> {
-    fn of(graph: &'a Graph) -> Self {
+impl<'a> EigenIteration<'a> {
+    fn new(graph: &'a ContactGraph) -> Self {
         let count = graph.present.len();
         let start = |m: usize| {
             let weight = if graph.present[m] {
@@ -285,7 +290,7 @@ impl<'a> Iteration<'a> {
                 weight * (2.0 * numbers[1] - 1.0),
             ]
         };
-        let mut iteration = Iteration {
+        let mut iteration = EigenIteration {
             graph,
             is_crowded: graph.crowded.contains(&true),
             now: vec![[0.0; 2]; count],
@@ -294,19 +299,19 @@ impl<'a> Iteration<'a> {
             x: vec![[0.0; 2]; count],
             image: vec![[0.0; 2]; count],
             rest: vec![[0.0; 2]; count],
-            ritz: Ritz::of([1.0; 6]),
+            ritz: Ritz::new([1.0; 6]),
             filter: Filter::default(),
             lower: LOWER,
             residual: f64::INFINITY,
             is_converged: false,
             is_done: false,
         };
-        iteration.turn();
+        iteration.swap_vectors();
         iteration
     }
 
     /// Makes the next vectors the current ones.
-    fn turn(&mut self) {
+    fn swap_vectors(&mut self) {
         std::mem::swap(&mut self.now, &mut self.next);
         if self.is_crowded {
             let values = self.now.iter().flatten();
@@ -314,14 +319,15 @@ impl<'a> Iteration<'a> {
         }
     }
 
-    /// Adds the vectors of the filter to x, the second of which is scaled before.
+    /// Adds the filter's vectors to x, after multiplying the second vector of x by `scale`; then
+    /// updates A x and the Ritz values.
     fn add(&mut self, scale: f64) {
         let (graph, now, largest) = (self.graph, &self.now, self.largest);
         let (x, image) = (&mut self.x, &mut self.image);
-        self.ritz = Ritz::of(sums(now.len(), |m| {
+        self.ritz = Ritz::new(sums(now.len(), |m| {
             let added = graph.sum_of_contacts::<f64>(now, largest, m);
-            let own = now[m].map(f64::from);
-            let (one, two) = (x[m][0] + own[0], x[m][1] * scale + own[1]);
+            let change = now[m].map(f64::from);
+            let (one, two) = (x[m][0] + change[0], x[m][1] * scale + change[1]);
             let image_one = image[m][0] + added[0];
             let image_two = image[m][1] * scale + added[1];
             (x[m], image[m]) = ([one, two], [image_one, image_two]);
@@ -336,8 +342,8 @@ impl<'a> Iteration<'a> {
         }));
     }
 
-    /// Replaces x by the Ritz vectors, whose residuals become the current vectors; then computes
-    /// A r of the residuals r, and decides whether to go on.
+    /// Replaces x by the Ritz vectors, whose residuals become the current vectors; then computes A
+    /// r of the residuals r, and decides whether the iteration ends.
     fn rotate(&mut self, is_first: bool, is_last: bool) {
         let [by_one, by_two] = self.ritz.combination;
         let [value, second] = self.ritz.values;
@@ -351,18 +357,18 @@ impl<'a> Iteration<'a> {
             self.rest[m] = [one, (image[1] - second * x[1]) as f32];
         }
         self.next.copy_from_slice(&self.rest);
-        self.turn();
+        self.swap_vectors();
         let (graph, now, next, largest) = (self.graph, &self.now, &mut self.next, self.largest);
         let [squares, slope] = sums(now.len(), |m| {
             next[m] = graph.sum_of_contacts::<f32>(now, largest, m);
-            let own = f64::from(now[m][0]);
-            [own * own, own * f64::from(next[m][0])]
+            let residual = f64::from(now[m][0]);
+            [residual * residual, residual * f64::from(next[m][0])]
         });
         self.set_filter(squares, slope, is_first, is_last);
     }
 
-    /// Decides whether to go on, by the sums of r.r and r.Ar of the residual r, and chooses the
-    /// filter.
+    /// Decides whether the iteration ends, by the sums of r.r and r.Ar of the residual r, and sets
+    /// the next round's filter.
     fn set_filter(&mut self, squares: f64, slope: f64, is_first: bool, is_last: bool) {
         let [largest, second] = self.ritz.values;
         self.residual = squares.sqrt();
@@ -416,12 +422,12 @@ impl<'a> Iteration<'a> {
         } = self.filter;
         let step = |[a, b, share]: [f32; 3],
                     image: [f32; 2],
-                    own: [f32; 2],
+                    vector: [f32; 2],
                     rest: [f32; 2],
                     before: [f32; 2]| {
             [
-                a * ((image[0] - centre * own[0]) + rest[0]) - b * before[0],
-                a * ((image[1] - centre * own[1]) + share * rest[1]) - b * before[1],
+                a * ((image[0] - centre * vector[0]) + rest[0]) - b * before[0],
+                a * ((image[1] - centre * vector[1]) + share * rest[1]) - b * before[1],
             ]
         };
         let twice = 2.0 * tau;
@@ -450,7 +456,7 @@ impl<'a> Iteration<'a> {
             }
             let share_next = a * offset * share - b * share_before;
             (share_before, share) = (share, share_next);
-            self.turn();
+            self.swap_vectors();
             degree += 1;
             let goes_on = degree < degree_max && growth < gain;
             if !goes_on {

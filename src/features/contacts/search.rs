@@ -2,7 +2,7 @@
 
 use super::super::columns::NULL_COUNT;
 use super::super::cpu::simd;
-use super::super::cpu::simd::{first_lanes, lanes_of, load, of_chain, squared, vectors_of};
+use super::super::cpu::simd::{first_lanes, in_same_chain, lanes_of, load, squared, vectors_of};
 use super::super::cpu::split::{for_each_row, parts};
 use super::super::grid::corners;
 use super::super::kernels::{
@@ -15,9 +15,9 @@ use fearless_simd::dispatch;
 use fearless_simd::prelude::*;
 use rayon::prelude::*;
 
-/// The distance in A whose square is `square`, in (0.001 A)^2.
-fn angstrom(square: u64) -> f32 {
-    ((square as f64).sqrt() / 1000.0) as f32
+/// The distance in A whose square is `squared_distance`, in (0.001 A)^2.
+fn angstrom(squared_distance: u64) -> f32 {
+    ((squared_distance as f64).sqrt() / 1000.0) as f32
 }
 
 /// The squared distance of two positions.
@@ -30,8 +30,8 @@ fn squared_apart(one: Position, other: Position) -> u64 {
 /// The least squared distance of an atom of one residue and one of another.
 fn least_squared(atoms: &[Atom], one: &ResidueSpan, other: &ResidueSpan) -> u64 {
     let pairs = || {
-        let own = atoms[one.atoms()].iter();
-        own.flat_map(|one| {
+        let first_atoms = atoms[one.atoms()].iter();
+        first_atoms.flat_map(|one| {
             let others = atoms[other.atoms()].iter();
             others.map(|other| (one.position, other.position))
         })
@@ -47,30 +47,31 @@ fn least_squared(atoms: &[Atom], one: &ResidueSpan, other: &ResidueSpan) -> u64 
 }
 
 /// A search for the residues near a residue.
-trait Search: Sync {
+trait NeighbourSearch: Sync {
     fn structures(&self) -> &[StructureSpan];
 
     fn residues(&self) -> &[ResidueSpan];
 
-    /// Whether a residue can have neighbours.
-    fn is_placed(&self, residue: usize) -> bool;
+    /// Whether a search from a residue can find others: it has a position, and its structure's
+    /// cells are not empty.
+    fn is_searchable(&self, residue: usize) -> bool;
 
-    /// Whether a residue of the structure is one that the search is for, at any distance.
-    fn is_wanted(&self, own: usize, other: usize) -> bool;
+    /// Whether `other`, of the same structure, counts as a neighbour if it is near enough.
+    fn is_wanted(&self, residue: usize, other: usize) -> bool;
 
     /// The squared distance of two residues.
-    fn square(&self, own: usize, other: usize) -> u64;
+    fn squared_distance(&self, residue: usize, other: usize) -> u64;
 
     /// Puts the residues that are nearer than `reach` to a placed one into `found`, each once, in
     /// any order. The residue itself may be among them.
-    fn find<S: Simd>(&self, simd: S, own: usize, reach: u32, found: &mut Vec<u32>);
+    fn find<S: Simd>(&self, simd: S, residue: usize, reach: u32, found: &mut Vec<u32>);
 
     fn structure(&self, residue: usize) -> &StructureSpan {
         &self.structures()[self.residues()[residue].structure as usize]
     }
 }
 
-/// By points.
+/// Measures distances between the points of residues.
 struct ByPoints<'a> {
     structures: &'a [StructureSpan],
     residues: &'a [ResidueSpan],
@@ -79,7 +80,7 @@ struct ByPoints<'a> {
     own_chain: bool,
 }
 
-impl Search for ByPoints<'_> {
+impl NeighbourSearch for ByPoints<'_> {
     fn structures(&self) -> &[StructureSpan] {
         self.structures
     }
@@ -88,25 +89,25 @@ impl Search for ByPoints<'_> {
         self.residues
     }
 
-    fn is_placed(&self, residue: usize) -> bool {
+    fn is_searchable(&self, residue: usize) -> bool {
         let grid = &self.structure(residue).residue_grid;
         self.points[residue].is_present() && !self.cells.are_empty(grid)
     }
 
-    fn is_wanted(&self, own: usize, other: usize) -> bool {
-        let [here, there] = [own, other].map(|residue| &self.points[residue]);
+    fn is_wanted(&self, residue: usize, other: usize) -> bool {
+        let [here, there] = [residue, other].map(|residue| &self.points[residue]);
         let is_same = here.tag.chain() == there.tag.chain();
-        other != own && there.is_present() && (is_same || !self.own_chain)
+        other != residue && there.is_present() && (is_same || !self.own_chain)
     }
 
-    fn square(&self, own: usize, other: usize) -> u64 {
-        squared_apart(self.points[own].position, self.points[other].position)
+    fn squared_distance(&self, residue: usize, other: usize) -> u64 {
+        squared_apart(self.points[residue].position, self.points[other].position)
     }
 
     #[inline(always)]
-    fn find<S: Simd>(&self, simd: S, own: usize, reach: u32, found: &mut Vec<u32>) {
-        let point = &self.points[own];
-        let grid = &self.structure(own).residue_grid;
+    fn find<S: Simd>(&self, simd: S, residue: usize, reach: u32, found: &mut Vec<u32>) {
+        let point = &self.points[residue];
+        let grid = &self.structure(residue).residue_grid;
         let runs = self.cells.runs(grid, point.position.into(), reach as i32);
         found.clear();
         let take = |other| found.push(other);
@@ -115,7 +116,7 @@ impl Search for ByPoints<'_> {
     }
 }
 
-/// By heavy atoms.
+/// Measures distances between the nearest heavy atoms of residues.
 struct ByAtoms<'a> {
     structures: &'a [StructureSpan],
     residues: &'a [ResidueSpan],
@@ -126,7 +127,7 @@ struct ByAtoms<'a> {
     own_chain: bool,
 }
 
-impl Search for ByAtoms<'_> {
+impl NeighbourSearch for ByAtoms<'_> {
     fn structures(&self) -> &[StructureSpan] {
         self.structures
     }
@@ -135,33 +136,33 @@ impl Search for ByAtoms<'_> {
         self.residues
     }
 
-    fn is_placed(&self, residue: usize) -> bool {
+    fn is_searchable(&self, residue: usize) -> bool {
         let grid = &self.structure(residue).atom_grid;
         self.residues[residue].atom_count > 0 && !self.cells.are_empty(grid)
     }
 
-    fn is_wanted(&self, own: usize, other: usize) -> bool {
-        let [here, there] = [own, other].map(|residue| &self.residues[residue]);
+    fn is_wanted(&self, residue: usize, other: usize) -> bool {
+        let [here, there] = [residue, other].map(|residue| &self.residues[residue]);
         let is_same = here.chain == there.chain;
-        other != own && there.atom_count > 0 && (is_same || !self.own_chain)
+        other != residue && there.atom_count > 0 && (is_same || !self.own_chain)
     }
 
-    fn square(&self, own: usize, other: usize) -> u64 {
-        let [own, other] = [own, other].map(|residue| &self.residues[residue]);
-        least_squared(self.atoms, own, other)
+    fn squared_distance(&self, one: usize, other: usize) -> u64 {
+        let [one, other] = [one, other].map(|residue| &self.residues[residue]);
+        least_squared(self.atoms, one, other)
     }
 
     #[inline(always)]
-    fn find<S: Simd>(&self, simd: S, own: usize, reach: u32, found: &mut Vec<u32>) {
-        let atoms = &self.atoms[self.residues[own].atoms()];
+    fn find<S: Simd>(&self, simd: S, residue: usize, reach: u32, found: &mut Vec<u32>) {
+        let atoms = &self.atoms[self.residues[residue].atoms()];
         let (low, high) = corners(atoms.iter().map(|atom| atom.position.into()));
-        let grid = &self.structure(own).atom_grid;
+        let grid = &self.structure(residue).atom_grid;
         let runs = self.cells.runs_around(grid, low, high, reach as i32);
         found.clear();
-        for (at, lanes) in vectors_of(simd, runs) {
-            let x = load(simd, self.cells.x, at, lanes);
-            let y = load(simd, self.cells.y, at, lanes);
-            let z = load(simd, self.cells.z, at, lanes);
+        for (first, lanes) in vectors_of(simd, runs) {
+            let x = load(simd, self.cells.x, first, lanes);
+            let y = load(simd, self.cells.y, first, lanes);
+            let z = load(simd, self.cells.z, first, lanes);
             let mut d2 = S::u32s::splat(simd, u32::MAX);
             for atom in atoms {
                 let point = atom.position;
@@ -170,10 +171,10 @@ impl Search for ByAtoms<'_> {
             }
             let mut within = d2.simd_lt(reach * reach) & first_lanes(simd, lanes);
             if self.own_chain {
-                within &= of_chain(simd, self.cells.tag, at, lanes, atoms[0].tag);
+                within &= in_same_chain(simd, self.cells.tag, first, lanes, atoms[0].tag);
             }
             for lane in lanes_of(within.to_bitmask()) {
-                let number = self.residue_of[self.cells.source[at + lane] as usize];
+                let number = self.residue_of[self.cells.source[first + lane] as usize];
                 let other = number.checked_sub(1);
                 // The atoms of a residue are mostly next to each other.
                 found.extend(other.filter(|other| found.last() != Some(other)));
@@ -184,16 +185,16 @@ impl Search for ByAtoms<'_> {
     }
 }
 
-/// Counts for each residue those that it finds among later residues.
-fn count_later(search: &impl Search, cutoff: u32, degrees: &mut [i32]) {
+/// Counts for each residue the later residues within `cutoff`.
+fn count_later(search: &impl NeighbourSearch, cutoff: u32, degrees: &mut [i32]) {
     for_each_row(degrees, 1, |rows, degrees| {
         let mut found = Vec::new();
         dispatch!(simd::level(), simd => {
-            for (own, degree) in rows.zip(degrees) {
+            for (residue, degree) in rows.zip(degrees) {
                 *degree = 0;
-                if search.is_placed(own) {
-                    search.find(simd, own, cutoff, &mut found);
-                    let later = found.iter().filter(|&&other| other as usize > own);
+                if search.is_searchable(residue) {
+                    search.find(simd, residue, cutoff, &mut found);
+                    let later = found.iter().filter(|&&other| other as usize > residue);
                     *degree = later.count() as i32;
                 }
             }
@@ -201,10 +202,10 @@ fn count_later(search: &impl Search, cutoff: u32, degrees: &mut [i32]) {
     });
 }
 
-/// Puts the later residues that a residue finds into `found`, in their order.
-fn list_later(search: &impl Search, own: usize, cutoff: u32, found: &mut Vec<u32>) {
-    dispatch!(simd::level(), simd => search.find(simd, own, cutoff, &mut *found));
-    found.retain(|&other| other as usize > own);
+/// Lists the later residues within `cutoff` of a residue in `found`, in ascending order.
+fn list_later(search: &impl NeighbourSearch, residue: usize, cutoff: u32, found: &mut Vec<u32>) {
+    dispatch!(simd::level(), simd => search.find(simd, residue, cutoff, &mut *found));
+    found.retain(|&other| other as usize > residue);
     found.sort_unstable();
 }
 
@@ -251,18 +252,18 @@ impl Twin for contact_rows::Views<'_> {
         let columns = parts(self.partners, ranges())
             .zip(parts(self.distances, ranges()))
             .zip(parts(self.min_distances, ranges()));
-        let of_residues = rows.par_iter().zip(columns).with_min_len(64);
-        of_residues.for_each_init(
+        let residues_with_rows = rows.par_iter().zip(columns).with_min_len(64);
+        residues_with_rows.for_each_init(
             Vec::new,
-            |found, (&(own, _), ((partners, distances), least))| {
-                list_later(&search, own, self.cutoff, found);
-                let start = search.structure(own).residue_start;
-                let one = &self.residues[own];
+            |found, (&(residue, _), ((partners, distances), least))| {
+                list_later(&search, residue, self.cutoff, found);
+                let start = search.structure(residue).residue_start;
+                let one = &self.residues[residue];
                 let columns = partners.iter_mut().zip(distances).zip(least);
                 for (&other, ((partner, distance), least)) in found.iter().zip(columns) {
                     let partner_span = &self.residues[other as usize];
                     *partner = (other - start) as i32;
-                    *distance = angstrom(search.square(own, other as usize));
+                    *distance = angstrom(search.squared_distance(residue, other as usize));
                     *least = angstrom(least_squared(self.atoms, one, partner_span));
                 }
             },
@@ -283,56 +284,65 @@ impl Twin for near_residue_rows::Views<'_> {
         let rows = listed_rows(search.structures, self.rooms, self.ends);
         let ranges = || rows.iter().map(|(_, range)| range.clone());
         let columns = parts(self.partners, ranges()).zip(parts(self.min_distances, ranges()));
-        let of_residues = rows.par_iter().zip(columns).with_min_len(64);
-        of_residues.for_each_init(Vec::new, |found, (&(own, _), (partners, distances))| {
-            if partners.is_empty() {
-                return;
-            }
-            list_later(&search, own, self.cutoff, found);
-            let start = search.structure(own).residue_start;
-            let columns = partners.iter_mut().zip(distances);
-            for (&other, (partner, distance)) in found.iter().zip(columns) {
-                *partner = (other - start) as i32;
-                *distance = angstrom(search.square(own, other as usize));
-            }
-        });
+        let residues_with_rows = rows.par_iter().zip(columns).with_min_len(64);
+        residues_with_rows.for_each_init(
+            Vec::new,
+            |found, (&(residue, _), (partners, distances))| {
+                if partners.is_empty() {
+                    return;
+                }
+                list_later(&search, residue, self.cutoff, found);
+                let start = search.structure(residue).residue_start;
+                let columns = partners.iter_mut().zip(distances);
+                for (&other, (partner, distance)) in found.iter().zip(columns) {
+                    *partner = (other - start) as i32;
+                    *distance = angstrom(search.squared_distance(residue, other as usize));
+                }
+            },
+        );
     }
 }
 
 /// Searches for the nearest residues.
 #[derive(Default)]
-struct Nearest {
+struct NearestSearch {
     found: Vec<u32>,
-    /// The nearest residues behind their squared distances, sorted.
+    /// The nearest residues as (squared distance, residue), sorted.
     nearest: Vec<(u64, u32)>,
 }
 
-impl Nearest {
-    /// The `count` nearest residues of a residue, each behind its squared distance. The search
-    /// looks within `reach` first.
-    fn of(&mut self, search: &impl Search, own: usize, count: usize, reach: u32) -> &[(u64, u32)] {
+impl NearestSearch {
+    /// The `count` nearest residues of a residue as (squared distance, residue), sorted. The first
+    /// search looks within `reach`.
+    fn nearest_to(
+        &mut self,
+        search: &impl NeighbourSearch,
+        residue: usize,
+        count: usize,
+        reach: u32,
+    ) -> &[(u64, u32)] {
         self.nearest.clear();
-        if !search.is_placed(own) {
+        if !search.is_searchable(residue) {
             return &self.nearest;
         }
         let found = &mut self.found;
         let mut radius = reach;
         loop {
-            dispatch!(simd::level(), simd => search.find(simd, own, radius, &mut *found));
-            found.retain(|&other| other as usize != own);
+            dispatch!(simd::level(), simd => search.find(simd, residue, radius, &mut *found));
+            found.retain(|&other| other as usize != residue);
             if found.len() >= count {
                 break;
             }
             if radius == REACH {
-                let all = search.structure(own).residues();
-                let wanted = all.filter(|&other| search.is_wanted(own, other));
+                let all = search.structure(residue).residues();
+                let wanted = all.filter(|&other| search.is_wanted(residue, other));
                 found.clear();
                 found.extend(wanted.map(|other| other as u32));
                 break;
             }
             radius = REACH.min(2 * radius);
         }
-        let with_square = |&other: &u32| (search.square(own, other as usize), other);
+        let with_square = |&other: &u32| (search.squared_distance(residue, other as usize), other);
         self.nearest.extend(found.iter().map(with_square));
         if self.nearest.len() > count {
             self.nearest.select_nth_unstable(count);
@@ -343,7 +353,8 @@ impl Nearest {
     }
 }
 
-/// The rows of one residue: indices of residues from `start` on, and null behind the last one.
+/// Writes the partners of one residue, as indices from residue `start` on, and null in the rows
+/// behind the last one.
 fn fill_partners(partners: &mut [i32], nearest: &[(u64, u32)], start: u32) {
     partners.fill(NULL_COUNT);
     for (partner, (_, other)) in partners.iter_mut().zip(nearest) {
@@ -351,15 +362,15 @@ fn fill_partners(partners: &mut [i32], nearest: &[(u64, u32)], start: u32) {
     }
 }
 
-/// The same for the distances.
+/// Writes the distances of one residue's partners, and NaN in the rows behind the last one.
 fn fill_distances(distances: &mut [f32], squares: impl Iterator<Item = u64>) {
     distances.fill(f32::NAN);
-    for (distance, square) in distances.iter_mut().zip(squares) {
-        *distance = angstrom(square);
+    for (distance, squared_distance) in distances.iter_mut().zip(squares) {
+        *distance = angstrom(squared_distance);
     }
 }
 
-/// The rows of each residue.
+/// The parts of `values` that belong to each residue, of `count` rows each.
 fn rows_of<T: Send>(
     values: &mut [T],
     residues: usize,
@@ -383,12 +394,17 @@ impl Twin for nearest_points::Views<'_> {
             .zip(rows_of(self.min_distances, residues, count));
         let columns = columns.enumerate().with_min_len(64);
         columns.for_each_init(
-            Nearest::default,
-            |nearest, (own, ((partners, distances), least))| {
-                let nearest = nearest.of(&search, own, count, self.reach);
-                fill_partners(partners, nearest, search.structure(own).residue_start);
-                fill_distances(distances, nearest.iter().map(|(square, _)| *square));
-                let one = &self.residues[own];
+            NearestSearch::default,
+            |nearest, (residue, ((partners, distances), least))| {
+                let nearest = nearest.nearest_to(&search, residue, count, self.reach);
+                fill_partners(partners, nearest, search.structure(residue).residue_start);
+                fill_distances(
+                    distances,
+                    nearest
+                        .iter()
+                        .map(|(squared_distance, _)| *squared_distance),
+                );
+                let one = &self.residues[residue];
                 let squares = nearest.iter().map(|(_, other)| {
                     least_squared(self.atoms, one, &self.residues[*other as usize])
                 });
@@ -415,22 +431,18 @@ impl Twin for nearest_residues::Views<'_> {
             count,
         ));
         let columns = columns.enumerate().with_min_len(64);
-        columns.for_each_init(Nearest::default, |nearest, (own, (partners, distances))| {
-            let nearest = nearest.of(&search, own, count, self.reach);
-            fill_partners(partners, nearest, search.structure(own).residue_start);
-            fill_distances(distances, nearest.iter().map(|(square, _)| *square));
-        });
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::NEAREST_MAX;
-
-    #[test]
-    fn the_kernels_list_as_many_neighbours() {
-        let source = include_str!("../../../kernels/nearest.cuh");
-        let line = format!("constexpr unsigned NEAREST_MAX = {NEAREST_MAX};");
-        assert!(source.contains(&line));
+        columns.for_each_init(
+            NearestSearch::default,
+            |nearest, (residue, (partners, distances))| {
+                let nearest = nearest.nearest_to(&search, residue, count, self.reach);
+                fill_partners(partners, nearest, search.structure(residue).residue_start);
+                fill_distances(
+                    distances,
+                    nearest
+                        .iter()
+                        .map(|(squared_distance, _)| *squared_distance),
+                );
+            },
+        );
     }
 }

@@ -8,7 +8,8 @@ pub(in super::super) struct Forest<'a> {
 }
 
 impl Forest<'_> {
-    /// The root of a node's tree; the nodes on the way skip their parents.
+    /// The root of a node's tree. Halves the path to the root on the way: nodes get their
+    /// grandparents as parents.
     pub(in super::super) fn root(&mut self, node: usize) -> usize {
         let mut node = node - self.start;
         loop {

@@ -8,47 +8,50 @@ pub(in super::super) const ROW_THREADS: usize = 256;
 
 /// The residues of one chain or structure.
 #[derive(Clone, Copy)]
-pub(in super::super) struct Rows<'a> {
+pub(in super::super) struct RowSet<'a> {
     start: usize,
     count: usize,
     members: Option<&'a [u32]>,
 }
 
-impl<'a> Rows<'a> {
+impl<'a> RowSet<'a> {
     /// The residues as indices in the batch.
     pub(in super::super) fn iter(self) -> impl Iterator<Item = usize> + 'a {
-        let row = move |at: usize| self.members.map_or(at, |members| members[at] as usize);
+        let row = move |index: usize| {
+            self.members
+                .map_or(index, |members| members[index] as usize)
+        };
         (self.start..self.start + self.count).map(row)
     }
 }
 
 /// The chains or the structures of a batch, each with its residues.
-pub(in super::super) struct Groups<'a> {
+pub(in super::super) struct RowGroups<'a> {
     pub(in super::super) header: &'a [u32],
     pub(in super::super) structures: &'a [StructureSpan],
     pub(in super::super) chains: &'a [ChainSpan],
     pub(in super::super) members: &'a [u32],
-    /// [`CHAINS`], or else structures.
+    /// [`CHAINS`] for chains; any other axis stands for structures.
     pub(in super::super) axis: u32,
 }
 
-impl Groups<'_> {
+impl RowGroups<'_> {
     /// Calls `compute` with the residues of each group and its part of `out`, which is `[groups,
     /// values]`.
     pub(in super::super) fn for_each(
         self,
         out: &mut [f32],
         values: usize,
-        compute: impl Fn(Rows<'_>, &mut [f32]) + Send + Sync,
+        compute: impl Fn(RowSet<'_>, &mut [f32]) + Send + Sync,
     ) {
         let axis = self.axis as usize;
         let rows = |group: usize| match axis {
-            CHAINS => Rows {
+            CHAINS => RowSet {
                 start: self.chains[group].member_start as usize,
                 count: self.chains[group].count as usize,
                 members: Some(self.members),
             },
-            _ => Rows {
+            _ => RowSet {
                 start: self.structures[group].residue_start as usize,
                 count: self.structures[group].residue_count as usize,
                 members: None,

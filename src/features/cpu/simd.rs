@@ -16,7 +16,8 @@ pub(in super::super) fn level() -> Level {
     *LEVEL.get_or_init(Level::new)
 }
 
-/// Cuts a range into vectors: the start of each, and the number of its lanes in the range.
+/// Cuts a range into vectors: the index of each one's first element, and the number of its lanes
+/// that lie in the range.
 #[inline(always)]
 pub(in super::super) fn vectors<S: Simd>(
     _: S,
@@ -26,7 +27,7 @@ pub(in super::super) fn vectors<S: Simd>(
     let end = range.end;
     range
         .step_by(lanes)
-        .map(move |at| (at, (end - at).min(lanes)))
+        .map(move |first| (first, (end - first).min(lanes)))
 }
 
 /// Cuts each of several ranges into vectors, as [`vectors`] does.
@@ -45,7 +46,7 @@ pub(in super::super) fn vectors_of<S: Simd, I: Iterator<Item = Range<usize>>>(
 /// The iterator that [`vectors_of`] returns.
 pub(in super::super) struct RunVectors<I> {
     runs: I,
-    /// The rest of the run that is being cut.
+    /// The part of the current run that has not been returned yet.
     left: Range<usize>,
     lanes: usize,
 }
@@ -58,20 +59,25 @@ impl<I: Iterator<Item = Range<usize>>> Iterator for RunVectors<I> {
         while self.left.is_empty() {
             self.left = self.runs.next()?;
         }
-        let at = self.left.start;
+        let first = self.left.start;
         self.left.start += self.lanes;
-        Some((at, (self.left.end - at).min(self.lanes)))
+        Some((first, (self.left.end - first).min(self.lanes)))
     }
 }
 
-/// The vector of values from `at` on. Only the first `count` lanes are defined.
+/// The vector of values from `first` on. Only the first `count` lanes are defined.
 #[inline(always)]
-pub(in super::super) fn load<S: Simd>(simd: S, values: &[i32], at: usize, count: usize) -> S::i32s {
-    match values.get(at..at + S::i32s::LEN) {
+pub(in super::super) fn load<S: Simd>(
+    simd: S,
+    values: &[i32],
+    first: usize,
+    count: usize,
+) -> S::i32s {
+    match values.get(first..first + S::i32s::LEN) {
         Some(lanes) => S::i32s::from_slice(simd, lanes),
         None => {
             let mut lanes = [0; LANES_MAX];
-            lanes[..count].copy_from_slice(&values[at..at + count]);
+            lanes[..count].copy_from_slice(&values[first..first + count]);
             S::i32s::from_slice(simd, &lanes[..S::i32s::LEN])
         }
     }
@@ -99,17 +105,18 @@ pub(in super::super) fn squared<S: Simd>(
     (square(x) + square(y) + square(z)).bitcast()
 }
 
-/// A mask of the atoms from `at` on that are of the same chain as `own`.
+/// A mask of the lanes, of the vector of atoms from index `first` on, whose atoms are in the chain
+/// of `tag`.
 #[inline(always)]
-pub(in super::super) fn of_chain<S: Simd>(
+pub(in super::super) fn in_same_chain<S: Simd>(
     simd: S,
     tags: &[AtomTag],
-    at: usize,
+    first: usize,
     count: usize,
-    own: AtomTag,
+    tag: AtomTag,
 ) -> S::mask32s {
-    let tags: S::u32s = load(simd, bytemuck::cast_slice(tags), at, count).bitcast();
-    (tags ^ own.bits()).simd_lt(AtomTag::FIRST_CHAIN_BIT)
+    let tags: S::u32s = load(simd, bytemuck::cast_slice(tags), first, count).bitcast();
+    (tags ^ tag.bits()).simd_lt(AtomTag::FIRST_CHAIN_BIT)
 }
 
 /// The indices of the set bits, which are lanes.

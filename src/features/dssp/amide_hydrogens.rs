@@ -19,28 +19,28 @@ impl Twin for amide_hydrogens::Views<'_> {
         let backbone: &[Backbone] = &backbone[..count];
 
         for_each_row(&mut hydrogens[..count], 1, |rows, hydrogens| {
-            for (own, hydrogen) in rows.zip(hydrogens) {
-                *hydrogen = hydrogen_of(own, residues, backbone);
+            for (residue, hydrogen) in rows.zip(hydrogens) {
+                *hydrogen = hydrogen_of(residue, residues, backbone);
             }
         });
     }
 }
 
-fn hydrogen_of(own: usize, residues: &[ResidueSpan], backbone: &[Backbone]) -> Hydrogen {
-    let is_complete = |at: usize| {
-        let Backbone { n, ca, c, o } = backbone[at];
+fn hydrogen_of(residue: usize, residues: &[ResidueSpan], backbone: &[Backbone]) -> Hydrogen {
+    let is_complete = |index: usize| {
+        let Backbone { n, ca, c, o } = backbone[index];
         [n, ca, c, o].iter().all(|atom| atom.is_present())
     };
-    if !residues[own].is(ResidueSpan::PRESENT) || !is_complete(own) {
+    if !residues[residue].is(ResidueSpan::PRESENT) || !is_complete(residue) {
         return [0.0, 0.0, 0.0, INCOMPLETE];
     }
-    if !ResidueSpan::is_linked(residues, own) || !is_complete(own - 1) {
+    if !ResidueSpan::is_linked(residues, residue) || !is_complete(residue - 1) {
         return [0.0, 0.0, 0.0, FIRST];
     }
-    let Backbone { c, o, .. } = backbone[own - 1];
+    let Backbone { c, o, .. } = backbone[residue - 1];
     let [x, y, z] = [c.x - o.x, c.y - o.y, c.z - o.z].map(|d| d as f32);
     let d2 = x * x + y * y + z * z;
-    if residues[own].aa == b'P' || d2 <= 0.0 {
+    if residues[residue].aa == b'P' || d2 <= 0.0 {
         return [0.0, 0.0, 0.0, JOINED];
     }
     let scale = 1000.0 / d2.sqrt();

@@ -54,7 +54,7 @@ impl Feature for HydrogenBonds {
             ColumnDecl::residue("energy", ColumnKind::Real, "kcal/mol", energy)
                 .reference(Tolerance::absolute(0.001)),
         ];
-        let columns = columns.map(|column| column.of(TableName::HydrogenBonds));
+        let columns = columns.map(|column| column.in_table(TableName::HydrogenBonds));
         columns.to_vec()
     }
 
@@ -113,8 +113,8 @@ impl Twin for bond_degrees::Views<'_> {
         let degrees = &mut self.degrees[..self.header[RESIDUES] as usize];
         for_each_row(degrees, 1, |rows, degrees| {
             let mut acceptors = Acceptors::default();
-            for (own, degree) in rows.zip(degrees) {
-                *degree = acceptors.of(&inputs, own).len() as i32;
+            for (residue, degree) in rows.zip(degrees) {
+                *degree = acceptors.acceptors_of(&inputs, residue).len() as i32;
             }
         });
     }
@@ -137,14 +137,14 @@ impl Twin for bond_rows::Views<'_> {
         let rows = listed_rows(inputs.structures, self.rooms, self.ends);
         let ranges = || rows.iter().map(|(_, range)| range.clone());
         let columns = parts(self.acceptors, ranges()).zip(parts(self.energies, ranges()));
-        let of_residues = rows.par_iter().zip(columns).with_min_len(64);
-        of_residues.for_each_init(
+        let residues_with_rows = rows.par_iter().zip(columns).with_min_len(64);
+        residues_with_rows.for_each_init(
             Acceptors::default,
-            |found, (&(own, _), (acceptors, energies))| {
-                let start = inputs.structure(own).residue_start as usize;
+            |found, (&(residue, _), (acceptors, energies))| {
+                let start = inputs.structure(residue).residue_start as usize;
                 let columns = acceptors.iter_mut().zip(energies);
                 for (&(partner, cal), (acceptor, energy)) in
-                    found.of(&inputs, own).iter().zip(columns)
+                    found.acceptors_of(&inputs, residue).iter().zip(columns)
                 {
                     *acceptor = (partner - start) as i32;
                     *energy = cal as f32 / 1000.0;

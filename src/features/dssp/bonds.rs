@@ -15,10 +15,10 @@ pub(super) const DONOR: f32 = 3.0;
 /// A residue's amide hydrogen: its offset from N in 0.001 A, and the state of the residue.
 pub(in super::super) type Hydrogen = [f32; 4];
 
-/// Whether residue `at` exists and is bonded to the one before it.
-pub(super) fn is_joined(hydrogens: &[Hydrogen], at: usize) -> bool {
+/// Whether residue `residue` exists and is bonded to the one before it.
+pub(super) fn is_joined(hydrogens: &[Hydrogen], residue: usize) -> bool {
     hydrogens
-        .get(at)
+        .get(residue)
         .is_some_and(|hydrogen| hydrogen[3] >= JOINED)
 }
 
@@ -48,18 +48,20 @@ impl<'a> Bonds<'a> {
         })
     }
 
-    /// Whether residue `donor` gives a bond to residue `acceptor`.
+    /// Whether the N-H of residue `donor` is bonded to the O of residue `acceptor`.
     pub(super) fn between(&self, donor: usize, acceptor: usize, first: usize) -> bool {
         self.acceptors(donor, first).contains(&Some(acceptor))
     }
 }
 
+/// A bridge in [`Bridges`](super::super::layout::Bridges) after the residue's last.
 pub(super) const NO_BRIDGE: u32 = u32::MAX;
 
+/// A bridge to residue `partner`, as [`Bridges`](super::super::layout::Bridges) has it.
 pub(super) fn bridge_to(partner: usize, antiparallel: bool) -> u32 {
     2 * partner as u32 + u32::from(antiparallel)
 }
 
-/// Bits of a residue's marks.
+/// Bits of a residue's marks: it is part of a ladder of one bridge, or of more.
 pub(super) const IN_BRIDGE: u32 = 1;
 pub(super) const IN_STRAND: u32 = 2;

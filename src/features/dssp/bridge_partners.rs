@@ -23,23 +23,25 @@ impl Twin for bridge_partners::Views<'_> {
         let bonds = Bonds::new(partners, energies);
 
         let hydrogens = &hydrogens[..count];
-        let can_bridge = |at: usize| is_joined(hydrogens, at) && is_joined(hydrogens, at + 1);
+        let can_bridge =
+            |residue: usize| is_joined(hydrogens, residue) && is_joined(hydrogens, residue + 1);
         for_each_row(&mut bridges[..count], 1, |rows, bridges| {
-            for (own, bridges) in rows.zip(bridges) {
+            for (residue, bridges) in rows.zip(bridges) {
                 *bridges = Bridges([NO_BRIDGE; BRIDGES_MAX]);
-                if can_bridge(own) {
-                    let structure = residues[own].structure as usize;
+                if can_bridge(residue) {
+                    let structure = residues[residue].structure as usize;
                     let first = structures[structure].residue_start as usize;
-                    find(own, first, bonds, &can_bridge, bridges);
+                    find(residue, first, bonds, &can_bridge, bridges);
                 }
             }
         });
     }
 }
 
-/// Each pattern consists of a bond of the residue's or the next residue's N-H, and one more bond.
+/// Finds the bridges of a residue; its structure starts at residue `first`. Each pattern of a
+/// bridge consists of a bond of the residue's or the next residue's N-H, and one more bond.
 fn find(
-    own: usize,
+    residue: usize,
     first: usize,
     bonds: Bonds<'_>,
     can_bridge: &impl Fn(usize) -> bool,
@@ -47,20 +49,20 @@ fn find(
 ) {
     let mut count = 0;
     let mut test = |partner: usize, donor: usize, acceptor: usize, antiparallel: bool| {
-        if own.abs_diff(partner) >= 3
+        if residue.abs_diff(partner) >= 3
             && can_bridge(partner)
             && bonds.between(donor, acceptor, first)
         {
             add(bridges, &mut count, bridge_to(partner, antiparallel));
         }
     };
-    for acceptor in bonds.acceptors(own, first).into_iter().flatten() {
-        test(acceptor, acceptor, own, true);
-        test(acceptor + 1, acceptor + 2, own, false);
+    for acceptor in bonds.acceptors(residue, first).into_iter().flatten() {
+        test(acceptor, acceptor, residue, true);
+        test(acceptor + 1, acceptor + 2, residue, false);
     }
-    for acceptor in bonds.acceptors(own + 1, first).into_iter().flatten() {
-        test(acceptor, acceptor, own - 1, false);
-        test(acceptor + 1, acceptor + 2, own - 1, true);
+    for acceptor in bonds.acceptors(residue + 1, first).into_iter().flatten() {
+        test(acceptor, acceptor, residue - 1, false);
+        test(acceptor + 1, acceptor + 2, residue - 1, true);
     }
 }
 

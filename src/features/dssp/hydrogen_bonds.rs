@@ -1,6 +1,7 @@
 //! Twin of `kernels/hydrogen_bonds.cu`.
 
 use super::super::columns::NULL_COUNT;
+use super::super::constants::{BOND_ENERGY, BOND_REACH, ENERGY_MIN};
 use super::super::cpu::simd::{self, LANES_MAX, first_lanes, load, squared, vectors};
 use super::super::grid::Grid;
 use super::super::kernels::Cells;
@@ -12,10 +13,6 @@ use fearless_simd::{dispatch, prelude::*};
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// C-alphas of bonded residues are closer than this, in 0.001 A.
-const REACH: i32 = 9_000;
-/// The least energy, which is also that of atoms closer than 0.5 A, in cal/mol.
-const ENERGY_MIN: i32 = -9_900;
 const NO_BOND: u64 = u64::MAX;
 
 /// The two best bonds so far, each as its energy above the minimum in cal/mol (upper 32 bits) and
@@ -54,16 +51,17 @@ pub(in super::super) struct Peptides<'a> {
 /// One coordinate of several residues.
 type Lanes<T> = [T; LANES_MAX];
 
-/// Several residues as lanes: N, C and O by axis, and the hydrogens' offsets.
+/// The atoms of several residues, one residue per lane: N, C and O by axis, and the hydrogens'
+/// offsets.
 #[derive(Default)]
-struct Side {
+struct ResidueLanes {
     n: [Lanes<i32>; 3],
     c: [Lanes<i32>; 3],
     o: [Lanes<i32>; 3],
     hydrogen: [Lanes<f32>; 3],
 }
 
-impl Side {
+impl ResidueLanes {
     #[inline(always)]
     fn fill(&mut self, peptides: Peptides<'_>, residues: &[i32]) {
         for (lane, &residue) in residues.iter().enumerate().take(LANES_MAX) {
@@ -119,10 +117,10 @@ impl Twin for hydrogen_bonds::Views<'_> {
             let start = task * ROWS;
             let best = inputs.best_bonds(start..start + partners.len());
             let rows = partners.iter_mut().zip(energies).zip(best);
-            for (own, ((partners, energies), best)) in (start..).zip(rows) {
-                let first = inputs.structure(own).residue_start;
-                let [give, take] = best.map(|best| best.results(first));
-                let all = [give[0], give[1], take[0], take[1]];
+            for (residue, ((partners, energies), best)) in (start..).zip(rows) {
+                let first = inputs.structure(residue).residue_start;
+                let [donor, acceptor] = best.map(|best| best.results(first));
+                let all = [donor[0], donor[1], acceptor[0], acceptor[1]];
                 (*partners, *energies) = (all.map(|bond| bond.0), all.map(|bond| bond.1));
             }
         });
@@ -150,29 +148,29 @@ impl BondInputs<'_> {
     fn best_bonds(&self, rows: Range<usize>) -> Vec<[BestBonds; 2]> {
         let mut best = vec![[BestBonds::NONE; 2]; rows.len()];
         dispatch!(simd::level(), simd => {
-            let (mut search, mut side) = (Search::default(), Side::default());
-            for own in rows.clone() {
-                if self.peptides.hydrogens[own][3] == INCOMPLETE {
+            let (mut search, mut lanes_of_others) = (BondSearch::default(), ResidueLanes::default());
+            for residue in rows.clone() {
+                if self.peptides.hydrogens[residue][3] == INCOMPLETE {
                     continue;
                 }
-                let near = self.near(simd, &mut search, own, rows.start..own);
-                add_bonds(simd, self.peptides, own, near, &mut side, rows.start, &mut best);
+                let near = self.near(simd, &mut search, residue, rows.start..residue);
+                add_bonds(simd, self.peptides, residue, near, &mut lanes_of_others, rows.start, &mut best);
             }
         });
         best
     }
 
-    /// The residues that a residue may be bonded to, whose C-alphas are within reach, without those
-    /// in `done`, which ends with the residue.
+    /// The residues that a residue may be bonded to: those whose C-alphas are within reach, except
+    /// those in `done`, which is a range that ends before the residue.
     #[inline(always)]
     fn near<'a, S: Simd>(
         &self,
         simd: S,
-        search: &'a mut Search,
-        own: usize,
+        search: &'a mut BondSearch,
+        residue: usize,
         done: Range<usize>,
     ) -> &'a [i32] {
-        let (structure, point) = (self.structure(own), self.atoms[own].position.into());
+        let (structure, point) = (self.structure(residue), self.atoms[residue].position.into());
         search.begin(&self.cells, &structure.residue_grid, point);
         let mut count = if is_followed(simd, &self.cells, structure) {
             search.find::<_, true>(simd, &self.cells, point, done)
@@ -183,9 +181,9 @@ impl BondInputs<'_> {
             let chain = |residue: i32| self.residues[residue as usize].chain;
             let found = count;
             count = 0;
-            for at in 0..found {
-                if chain(search.near[at]) == chain(own as i32) {
-                    search.near[count] = search.near[at];
+            for index in 0..found {
+                if chain(search.near[index]) == chain(residue as i32) {
+                    search.near[count] = search.near[index];
                     count += 1;
                 }
             }
@@ -194,14 +192,11 @@ impl BondInputs<'_> {
     }
 }
 
-/// The energy that a hydrogen bond's is below, in cal/mol.
-const BOND_ENERGY: i32 = -500;
-
 /// Searches for the acceptors of N-H.
 #[derive(Default)]
 pub(in super::super) struct Acceptors {
-    search: Search,
-    side: Side,
+    search: BondSearch,
+    lanes_of_others: ResidueLanes,
     /// Acceptors and energies in cal/mol.
     found: Vec<(usize, i32)>,
 }
@@ -209,30 +204,41 @@ pub(in super::super) struct Acceptors {
 impl Acceptors {
     /// The acceptors of a residue's N-H, in their order, each with the energy of the bond in
     /// cal/mol.
-    pub(in super::super) fn of(&mut self, inputs: &BondInputs<'_>, own: usize) -> &[(usize, i32)] {
+    pub(in super::super) fn acceptors_of(
+        &mut self,
+        inputs: &BondInputs<'_>,
+        residue: usize,
+    ) -> &[(usize, i32)] {
         self.found.clear();
-        if inputs.peptides.hydrogens[own][3] == DONOR {
-            dispatch!(simd::level(), simd => self.find(simd, inputs, own));
+        if inputs.peptides.hydrogens[residue][3] == DONOR {
+            dispatch!(simd::level(), simd => self.find(simd, inputs, residue));
         }
         self.found.sort_unstable();
         &self.found
     }
 
     #[inline(always)]
-    fn find<S: Simd>(&mut self, simd: S, inputs: &BondInputs<'_>, own: usize) {
+    fn find<S: Simd>(&mut self, simd: S, inputs: &BondInputs<'_>, residue: usize) {
         let peptides = inputs.peptides;
-        let [x, y, z, _] = peptides.hydrogens[own].map(|value| S::f32s::splat(simd, value));
-        let (n, hydrogen) = (splat(simd, peptides.backbone[own].n), Points { x, y, z });
-        let near = inputs.near(simd, &mut self.search, own, own..own);
+        let [x, y, z, _] = peptides.hydrogens[residue].map(|value| S::f32s::splat(simd, value));
+        let (n, hydrogen) = (
+            splat(simd, peptides.backbone[residue].n),
+            PositionLanes { x, y, z },
+        );
+        let near = inputs.near(simd, &mut self.search, residue, residue..residue);
         for others in near.chunks(S::i32s::LEN) {
-            self.side.fill(peptides, others);
-            let (c, o) = (points(simd, &self.side.c), points(simd, &self.side.o));
+            self.lanes_of_others.fill(peptides, others);
+            let (c, o) = (
+                points(simd, &self.lanes_of_others.c),
+                points(simd, &self.lanes_of_others.o),
+            );
             let energies = bond_energies(simd, n, hydrogen, c, o);
             let wanted = first_lanes(simd, others.len());
             for_each_bond(simd, energies, wanted, |lane, energy| {
                 let acceptor = others[lane] as usize;
-                let is_one = peptides.hydrogens[acceptor][3] != INCOMPLETE && own != acceptor + 1;
-                if is_one && energy < BOND_ENERGY {
+                let can_accept =
+                    peptides.hydrogens[acceptor][3] != INCOMPLETE && residue != acceptor + 1;
+                if can_accept && energy < BOND_ENERGY {
                     self.found.push((acceptor, energy));
                 }
             });
@@ -249,27 +255,27 @@ fn is_followed<S: Simd>(_: S, cells: &Cells<'_>, structure: &StructureSpan) -> b
 
 /// A search for residues.
 #[derive(Default)]
-struct Search {
+struct BondSearch {
     /// The sorted C-alphas to look at.
     runs: Vec<Range<usize>>,
-    /// The residues that were found, with room for more.
+    /// The residues that were found, and unused elements behind them.
     near: Vec<i32>,
 }
 
-impl Search {
+impl BondSearch {
     /// Prepares the search. This is not part of `find`, because calls between its vector operations
     /// would spill registers.
     fn begin(&mut self, cells: &Cells<'_>, grid: &Grid, point: [i32; 3]) {
         self.runs.clear();
-        self.runs.extend(cells.runs(grid, point, REACH));
+        self.runs.extend(cells.runs(grid, point, BOND_REACH));
         let candidates: usize = self.runs.iter().map(Range::len).sum();
         self.near
             .resize(self.near.len().max(candidates + LANES_MAX), 0);
     }
 
-    /// Puts the residues whose C-alphas are within reach into `near`, and returns their number. The
-    /// residue itself, `done.end`, and those in `done` are left out. `WHOLE` says that whole vectors
-    /// may be loaded.
+    /// Writes the residues whose C-alphas are within reach into `near`, and returns their number.
+    /// The residue itself, `done.end`, and those in `done` are left out. With `WHOLE` a whole
+    /// vector may be loaded from any sorted atom on.
     #[inline(always)]
     fn find<S: Simd, const WHOLE: bool>(
         &mut self,
@@ -279,24 +285,25 @@ impl Search {
         done: Range<usize>,
     ) -> usize {
         let sources: &[i32] = cast_slice(cells.source);
-        let (first, own) = (done.start as i32, done.end as i32);
-        let load = |values: &[i32], at: usize, lanes: usize| {
+        let (first, residue) = (done.start as i32, done.end as i32);
+        let load = |values: &[i32], first_lane: usize, lanes: usize| {
             if WHOLE {
-                S::i32s::from_slice(simd, &values[at..at + S::i32s::LEN])
+                S::i32s::from_slice(simd, &values[first_lane..first_lane + S::i32s::LEN])
             } else {
-                load(simd, values, at, lanes)
+                load(simd, values, first_lane, lanes)
             }
         };
         let mut len = 0;
         for run in &self.runs {
-            for (at, lanes) in vectors(simd, run.clone()) {
-                let dx = load(cells.x, at, lanes) - x;
-                let dy = load(cells.y, at, lanes) - y;
-                let dz = load(cells.z, at, lanes) - z;
-                let source = load(sources, at, lanes);
-                let within = squared::<S>(dx, dy, dz, REACH).simd_lt((REACH * REACH) as u32);
-                let is_open = source.simd_gt(own) | source.simd_lt(first);
-                let found = within & is_open & first_lanes(simd, lanes);
+            for (first_lane, lanes) in vectors(simd, run.clone()) {
+                let dx = load(cells.x, first_lane, lanes) - x;
+                let dy = load(cells.y, first_lane, lanes) - y;
+                let dz = load(cells.z, first_lane, lanes) - z;
+                let source = load(sources, first_lane, lanes);
+                let within =
+                    squared::<S>(dx, dy, dz, BOND_REACH).simd_lt((BOND_REACH * BOND_REACH) as u32);
+                let is_wanted = source.simd_gt(residue) | source.simd_lt(first);
+                let found = within & is_wanted & first_lanes(simd, lanes);
                 source
                     .compress(found)
                     .store_slice(&mut self.near[len..len + S::i32s::LEN]);
@@ -307,56 +314,65 @@ impl Search {
     }
 }
 
-/// Adds the bonds between residue `own` and the residues `near` to the best bonds of both. `best`
-/// starts at residue `start`; partners outside of it are left out. A residue's N-H and the O of the
-/// one before it are never bonded.
+/// Adds the bonds between `residue` and the residues `near` to the best bonds of both. `best` has
+/// the bonds of the residues from `start` on; it does not change for partners before or behind
+/// those. The N-H of a residue and the O of the residue before it are never bonded.
 #[inline(always)]
 fn add_bonds<S: Simd>(
     simd: S,
     peptides: Peptides<'_>,
-    own: usize,
+    residue: usize,
     near: &[i32],
-    side: &mut Side,
+    lanes_of_others: &mut ResidueLanes,
     start: usize,
     best: &mut [[BestBonds; 2]],
 ) {
-    let Backbone { n, c, o, .. } = peptides.backbone[own];
-    let [hx, hy, hz, kind] = peptides.hydrogens[own];
+    let Backbone { n, c, o, .. } = peptides.backbone[residue];
+    let [hx, hy, hz, kind] = peptides.hydrogens[residue];
     let (n, c, o) = (splat(simd, n), splat(simd, c), splat(simd, o));
-    let hydrogen = Points {
+    let hydrogen = PositionLanes {
         x: S::f32s::splat(simd, hx),
         y: S::f32s::splat(simd, hy),
         z: S::f32s::splat(simd, hz),
     };
     let kind_of = |residue: usize| peptides.hydrogens[residue][3];
     for others in near.chunks(S::i32s::LEN) {
-        side.fill(peptides, others);
+        lanes_of_others.fill(peptides, others);
         let wanted = first_lanes(simd, others.len());
         if kind == DONOR {
-            let (c, o) = (points(simd, &side.c), points(simd, &side.o));
+            let (c, o) = (
+                points(simd, &lanes_of_others.c),
+                points(simd, &lanes_of_others.o),
+            );
             let energies = bond_energies(simd, n, hydrogen, c, o);
             for_each_bond(simd, energies, wanted, |lane, energy| {
                 let acceptor = others[lane] as usize;
-                if kind_of(acceptor) != INCOMPLETE && own != acceptor + 1 {
-                    best[own - start][0].add(energy, acceptor);
+                if kind_of(acceptor) != INCOMPLETE && residue != acceptor + 1 {
+                    best[residue - start][0].add(energy, acceptor);
                     if let Some(best) = best.get_mut(acceptor.wrapping_sub(start)) {
-                        best[1].add(energy, own);
+                        best[1].add(energy, residue);
                     }
                 }
             });
         }
-        let others_hydrogens = Points {
-            x: S::f32s::from_slice(simd, &side.hydrogen[0][..S::f32s::LEN]),
-            y: S::f32s::from_slice(simd, &side.hydrogen[1][..S::f32s::LEN]),
-            z: S::f32s::from_slice(simd, &side.hydrogen[2][..S::f32s::LEN]),
+        let others_hydrogens = PositionLanes {
+            x: S::f32s::from_slice(simd, &lanes_of_others.hydrogen[0][..S::f32s::LEN]),
+            y: S::f32s::from_slice(simd, &lanes_of_others.hydrogen[1][..S::f32s::LEN]),
+            z: S::f32s::from_slice(simd, &lanes_of_others.hydrogen[2][..S::f32s::LEN]),
         };
-        let energies = bond_energies(simd, points(simd, &side.n), others_hydrogens, c, o);
+        let energies = bond_energies(
+            simd,
+            points(simd, &lanes_of_others.n),
+            others_hydrogens,
+            c,
+            o,
+        );
         for_each_bond(simd, energies, wanted, |lane, energy| {
             let donor = others[lane] as usize;
-            if kind_of(donor) == DONOR && donor != own + 1 {
-                best[own - start][1].add(energy, donor);
+            if kind_of(donor) == DONOR && donor != residue + 1 {
+                best[residue - start][1].add(energy, donor);
                 if let Some(best) = best.get_mut(donor.wrapping_sub(start)) {
-                    best[0].add(energy, own);
+                    best[0].add(energy, residue);
                 }
             }
         });
@@ -384,15 +400,15 @@ fn for_each_bond<S: Simd>(
 /// Positions as vectors. The axes are written out, because closures would not be compiled for the
 /// vectors in use.
 #[derive(Clone, Copy)]
-struct Points<V> {
+struct PositionLanes<V> {
     x: V,
     y: V,
     z: V,
 }
 
 #[inline(always)]
-fn splat<S: Simd>(simd: S, position: Position) -> Points<S::i32s> {
-    Points {
+fn splat<S: Simd>(simd: S, position: Position) -> PositionLanes<S::i32s> {
+    PositionLanes {
         x: S::i32s::splat(simd, position.x),
         y: S::i32s::splat(simd, position.y),
         z: S::i32s::splat(simd, position.z),
@@ -400,8 +416,8 @@ fn splat<S: Simd>(simd: S, position: Position) -> Points<S::i32s> {
 }
 
 #[inline(always)]
-fn points<S: Simd>(simd: S, lanes: &[Lanes<i32>; 3]) -> Points<S::i32s> {
-    Points {
+fn points<S: Simd>(simd: S, lanes: &[Lanes<i32>; 3]) -> PositionLanes<S::i32s> {
+    PositionLanes {
         x: S::i32s::from_slice(simd, &lanes[0][..S::i32s::LEN]),
         y: S::i32s::from_slice(simd, &lanes[1][..S::i32s::LEN]),
         z: S::i32s::from_slice(simd, &lanes[2][..S::i32s::LEN]),
@@ -413,10 +429,10 @@ fn points<S: Simd>(simd: S, lanes: &[Lanes<i32>; 3]) -> Points<S::i32s> {
 #[inline(always)]
 fn bond_energies<S: Simd>(
     simd: S,
-    n: Points<S::i32s>,
-    hydrogen: Points<S::f32s>,
-    c: Points<S::i32s>,
-    o: Points<S::i32s>,
+    n: PositionLanes<S::i32s>,
+    hydrogen: PositionLanes<S::f32s>,
+    c: PositionLanes<S::i32s>,
+    o: PositionLanes<S::i32s>,
 ) -> S::i32s {
     let (no, ho) = squared_distances(simd, n, hydrogen, o);
     let (nc, hc) = squared_distances(simd, n, hydrogen, c);
@@ -432,9 +448,9 @@ fn bond_energies<S: Simd>(
 #[inline(always)]
 fn squared_distances<S: Simd>(
     _: S,
-    n: Points<S::i32s>,
-    hydrogen: Points<S::f32s>,
-    atom: Points<S::i32s>,
+    n: PositionLanes<S::i32s>,
+    hydrogen: PositionLanes<S::f32s>,
+    atom: PositionLanes<S::i32s>,
 ) -> (S::f32s, S::f32s) {
     let x = S::f32s::float_from(n.x - atom.x);
     let y = S::f32s::float_from(n.y - atom.y);

@@ -7,12 +7,12 @@ use super::bonds::{Hydrogen, IN_BRIDGE, IN_STRAND, NO_BRIDGE, bridge_to, is_join
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Fewer residues than this in a row have no bridge within a ladder.
+/// Within a ladder fewer consecutive residues than this have no bridge.
 const GAP_MAX: usize = 6;
-/// A bulge has fewer residues than this on one strand.
+/// On one of its strands a bulge advances by fewer residues than this.
 const BULGE_MAX: usize = 3;
-/// The bit of a residue's marks for bridge 0: the ladder that begins with it was joined to an
-/// earlier one. The bits for its other bridges follow.
+/// The bit of a residue's marks that tells whether the ladder that begins with the residue's bridge
+/// 0 was joined to an earlier ladder. The bits for its other bridges follow.
 const JOINED_SHIFT: usize = 8;
 
 /// Consecutive bridges of one kind, between the residues i to i_end and j to j_end.
@@ -25,30 +25,30 @@ struct Ladder {
     j_end: usize,
 }
 
-/// The ladders of one structure, whose residues are `own`.
+/// Finds the ladders of one structure, whose residues are `residues`.
 struct Ladders<'a> {
     hydrogens: &'a [Hydrogen],
     bridges: &'a [Bridges],
     /// Marks of the structure's residues.
     marks: &'a mut [u32],
-    own: Range<usize>,
+    residues: Range<usize>,
 }
 
 impl Ladders<'_> {
-    fn has_bridge(&self, at: usize, partner: usize, antiparallel: bool) -> bool {
-        self.own.contains(&at)
-            && self.bridges[at]
+    fn has_bridge(&self, residue: usize, partner: usize, antiparallel: bool) -> bool {
+        self.residues.contains(&residue)
+            && self.bridges[residue]
                 .0
                 .contains(&bridge_to(partner, antiparallel))
     }
 
     /// The ladder that begins with bridge `which` of residue i, if its partner is a later residue.
-    fn beginning(&self, i: usize, which: usize) -> Option<Ladder> {
+    fn ladder_from(&self, i: usize, which: usize) -> Option<Ladder> {
         let bridge = self.bridges[i].0[which];
         let (j, antiparallel) = ((bridge / 2) as usize, bridge % 2 == 1);
         if bridge == NO_BRIDGE
             || j < i
-            || self.marks[i - self.own.start] >> (JOINED_SHIFT + which) & 1 == 1
+            || self.marks[i - self.residues.start] >> (JOINED_SHIFT + which) & 1 == 1
         {
             return None;
         }
@@ -74,10 +74,10 @@ impl Ladders<'_> {
     }
 
     fn are_joined(&self, mut residues: Range<usize>) -> bool {
-        residues.all(|at| is_joined(self.hydrogens, at))
+        residues.all(|residue| is_joined(self.hydrogens, residue))
     }
 
-    fn joins(&self, ladder: &Ladder, next: &Ladder) -> bool {
+    fn can_join(&self, ladder: &Ladder, next: &Ladder) -> bool {
         let (end, begin) = if ladder.antiparallel {
             (next.j_end, ladder.j)
         } else {
@@ -91,14 +91,15 @@ impl Ladders<'_> {
             && self.are_joined(end + 1..begin + 1)
     }
 
-    /// Joins the first ladder that is separated by a bulge, if there is one.
+    /// Joins the first ladder that only a bulge separates from `ladder`; returns whether there is
+    /// one.
     fn join_next(&mut self, ladder: &mut Ladder) -> bool {
-        let near = ladder.i_end + 1..self.own.end.min(ladder.i_end + GAP_MAX);
+        let near = ladder.i_end + 1..self.residues.end.min(ladder.i_end + GAP_MAX);
         let bridges = near.flat_map(|i| (0..BRIDGES_MAX).map(move |which| (i, which)));
-        let next = bridges.filter_map(|(i, which)| Some((which, self.beginning(i, which)?)));
-        let found = { next }.find(|(_, next)| self.joins(ladder, next));
+        let next = bridges.filter_map(|(i, which)| Some((which, self.ladder_from(i, which)?)));
+        let found = { next }.find(|(_, next)| self.can_join(ladder, next));
         if let Some((which, next)) = found {
-            self.marks[next.i - self.own.start] |= 1 << (JOINED_SHIFT + which);
+            self.marks[next.i - self.residues.start] |= 1 << (JOINED_SHIFT + which);
             ladder.i_end = next.i_end;
             if ladder.antiparallel {
                 ladder.j = next.j;
@@ -111,12 +112,12 @@ impl Ladders<'_> {
 
     /// Joins ladders in the order of their first residues, each with all ladders that it can join.
     fn mark_all(&mut self) {
-        for i in self.own.clone() {
+        for i in self.residues.clone() {
             if self.bridges[i].0[0] == NO_BRIDGE {
                 continue;
             }
             for which in 0..BRIDGES_MAX {
-                let Some(mut ladder) = self.beginning(i, which) else {
+                let Some(mut ladder) = self.ladder_from(i, which) else {
                     continue;
                 };
                 while self.join_next(&mut ladder) {}
@@ -126,7 +127,7 @@ impl Ladders<'_> {
                     IN_BRIDGE
                 };
                 let residues = (ladder.i..=ladder.i_end).chain(ladder.j..=ladder.j_end);
-                residues.for_each(|at| self.marks[at - self.own.start] |= bits);
+                residues.for_each(|residue| self.marks[residue - self.residues.start] |= bits);
             }
         }
     }
@@ -146,15 +147,15 @@ impl Twin for ladders::Views<'_> {
         let structures = StructureSpan::live(header, structures);
         let hydrogens: &[Hydrogen] = &hydrogens[..count];
 
-        let own = structures.iter().map(|structure| structure.residues());
-        let marks = parts(marks, own.clone());
-        let own: Vec<_> = own.collect();
-        own.into_par_iter().zip(marks).for_each(|(own, marks)| {
+        let ranges = structures.iter().map(|structure| structure.residues());
+        let marks = parts(marks, ranges.clone());
+        let structures = ranges.collect::<Vec<_>>().into_par_iter().zip(marks);
+        structures.for_each(|(residues, marks)| {
             let mut ladders = Ladders {
                 hydrogens,
                 bridges,
                 marks,
-                own,
+                residues,
             };
             ladders.mark_all();
         });
@@ -174,9 +175,11 @@ mod tests {
     }
 
     fn chain(count: usize, breaks: &[usize]) -> Vec<Hydrogen> {
-        let is_first = |at: usize| at == 0 || breaks.contains(&at);
-        let kind = |at| if is_first(at) { FIRST } else { DONOR };
-        (0..count).map(|at| [0.0, 0.0, 0.0, kind(at)]).collect()
+        let is_first = |residue: usize| residue == 0 || breaks.contains(&residue);
+        let kind = |residue| if is_first(residue) { FIRST } else { DONOR };
+        (0..count)
+            .map(|residue| [0.0, 0.0, 0.0, kind(residue)])
+            .collect()
     }
 
     /// Bridges (i, j, whether antiparallel) in rows, as far as there is room.
@@ -203,7 +206,7 @@ mod tests {
             hydrogens,
             bridges,
             marks: &mut marks,
-            own: 0..hydrogens.len(),
+            residues: 0..hydrogens.len(),
         };
         ladders.mark_all();
         marks
@@ -239,7 +242,8 @@ mod tests {
                 }
             }
         }
-        let linked = |from: usize, to: usize| (from + 1..=to).all(|at| is_joined(hydrogens, at));
+        let linked =
+            |from: usize, to: usize| (from + 1..=to).all(|residue| is_joined(hydrogens, residue));
         let (mut a, mut joined) = (0, 0);
         while a < ladders.len() {
             let mut b = a + 1;
@@ -303,8 +307,9 @@ mod tests {
                         j + step
                     };
                     // Both residues of a bridge are linked to their neighbours.
-                    let inner =
-                        |at: usize| is_joined(&hydrogens, at) && is_joined(&hydrogens, at + 1);
+                    let inner = |residue: usize| {
+                        is_joined(&hydrogens, residue) && is_joined(&hydrogens, residue + 1)
+                    };
                     if j >= i + step + 3 && inner(i + step) && inner(j) {
                         pairs.push((i + step, j, antiparallel));
                     }
@@ -324,9 +329,9 @@ mod tests {
 
     #[test]
     fn a_bulge_joins_two_bridges_and_a_break_does_not() {
-        let at = |marks: &[u32]| -> Vec<usize> {
+        let strand_residues = |marks: &[u32]| -> Vec<usize> {
             (0..marks.len())
-                .filter(|&at| marks[at] == IN_STRAND)
+                .filter(|&residue| marks[residue] == IN_STRAND)
                 .collect()
         };
         for (pairs, strands) in [
@@ -352,10 +357,14 @@ mod tests {
             ([(5, 25, false), (7, 24, false)], vec![]),
         ] {
             let bridges = rows(40, &pairs);
-            assert_eq!(at(&marks(&chain(40, &[]), &bridges)), strands, "{pairs:?}");
+            assert_eq!(
+                strand_residues(&marks(&chain(40, &[]), &bridges)),
+                strands,
+                "{pairs:?}"
+            );
             for gap in [6, 27] {
                 assert_eq!(
-                    at(&marks(&chain(40, &[gap]), &bridges)),
+                    strand_residues(&marks(&chain(40, &[gap]), &bridges)),
                     [0; 0],
                     "{pairs:?}"
                 );

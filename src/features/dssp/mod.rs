@@ -133,18 +133,18 @@ impl Feature for Dssp {
                     .rotation(Tolerance::absolute(0.02).but_for(5)),
             );
         }
-        for (table, of) in [
+        for (table, part) in [
             (TableName::Chains, "chain"),
             (TableName::Structures, "structure"),
         ] {
             for (name, class) in [("helix", "H"), ("strand", "E"), ("coil", "C")] {
-                let about = format!("Share of {class} in the {of}'s ss3.");
+                let about = format!("Share of {class} in the {part}'s ss3.");
                 let name = format!("{name}_fraction");
                 // The state of one residue in the shortest chain.
                 let column = ColumnDecl::residue(name, ColumnKind::Real, "", about)
                     .reference(Tolerance::absolute(0.02))
                     .rotation(Tolerance::absolute(0.02));
-                columns.push(column.of(table));
+                columns.push(column.in_table(table));
             }
         }
         columns

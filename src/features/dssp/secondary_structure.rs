@@ -1,6 +1,7 @@
 //! Twin of `kernels/secondary_structure.cu`.
 
 use super::super::columns::NULL_COUNT;
+use super::super::constants;
 use super::super::cpu::angles::{Angle, difference, dot};
 use super::super::cpu::split::{TASK_ROWS, for_each_row};
 use super::super::kernels::{Twin, secondary_structure};
@@ -10,7 +11,7 @@ use bytemuck::{cast_slice, cast_slice_mut};
 use std::ops::Range;
 
 /// A residue's state depends on residues at most this far away in the sequence.
-const HALO: usize = 10;
+const HALO: usize = constants::HALO as usize;
 
 /// A bit for each of a task's residues, and for the residues around them.
 type Mask = u128;
@@ -18,7 +19,7 @@ const _: () = assert!(TASK_ROWS + 2 * HALO <= Mask::BITS as usize);
 
 /// States in the order of the columns' texts.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+enum DsspState {
     Helix4,
     Ladder,
     Bridge,
@@ -32,23 +33,23 @@ enum State {
 
 /// The three classes of states.
 #[derive(Clone, Copy)]
-enum Class {
+enum DsspClass {
     Helix,
     Sheet,
     Coil,
 }
 
-impl State {
-    fn class(self) -> Class {
+impl DsspState {
+    fn class(self) -> DsspClass {
         match self {
-            State::Helix4 | State::Helix3 | State::Helix5 => Class::Helix,
-            State::Ladder | State::Bridge => Class::Sheet,
-            _ => Class::Coil,
+            DsspState::Helix4 | DsspState::Helix3 | DsspState::Helix5 => DsspClass::Helix,
+            DsspState::Ladder | DsspState::Bridge => DsspClass::Sheet,
+            _ => DsspClass::Coil,
         }
     }
 }
 
-struct Neighbourhood<'a> {
+struct StateInputs<'a> {
     structures: &'a [StructureSpan],
     residues: &'a [ResidueSpan],
     backbone: &'a [Backbone],
@@ -58,34 +59,34 @@ struct Neighbourhood<'a> {
     has_polyproline: bool,
 }
 
-impl Neighbourhood<'_> {
-    fn is_joined(&self, at: usize) -> bool {
-        is_joined(self.hydrogens, at)
+impl StateInputs<'_> {
+    fn is_joined(&self, residue: usize) -> bool {
+        is_joined(self.hydrogens, residue)
     }
 
-    /// Whether the chain turns by more than 70 degrees from C-alphas i-2 and i to i and i+2.
-    /// C-alphas in one place are a turn of 90 degrees, as in DSSP.
-    fn is_bend(&self, at: usize) -> bool {
+    /// Whether the chain turns by more than 70 degrees from C-alphas i-2 and i to i and i+2. Two
+    /// C-alphas at the same position count as a turn of 90 degrees, as in DSSP.
+    fn is_bend(&self, residue: usize) -> bool {
         const COS_70: f64 = 0.3420201433256687;
         // The first residue of the batch is not joined to another.
-        if !(at.saturating_sub(1)..at + 3).all(|at| self.is_joined(at)) {
+        if !(residue.saturating_sub(1)..residue + 3).all(|residue| self.is_joined(residue)) {
             return false;
         }
-        let here = self.backbone[at].ca;
-        let before = difference(here, self.backbone[at - 2].ca);
-        let after = difference(self.backbone[at + 2].ca, here);
+        let here = self.backbone[residue].ca;
+        let before = difference(here, self.backbone[residue - 2].ca);
+        let after = difference(self.backbone[residue + 2].ca, here);
         let lengths = (dot(before, before) * dot(after, after)).sqrt();
         dot(before, after) < COS_70 * lengths || lengths == 0.0
     }
 
     /// Whether phi is within 29 degrees of -75, and psi within 29 degrees of 145.
-    fn is_polyproline(&self, at: usize) -> bool {
-        if !self.has_polyproline || !self.is_joined(at) || !self.is_joined(at + 1) {
+    fn is_polyproline(&self, residue: usize) -> bool {
+        if !self.has_polyproline || !self.is_joined(residue) || !self.is_joined(residue + 1) {
             return false;
         }
-        let Backbone { n, ca, c, .. } = self.backbone[at];
-        let phi = Angle::dihedral([self.backbone[at - 1].c, n, ca, c]);
-        let psi = Angle::dihedral([n, ca, c, self.backbone[at + 1].n]);
+        let Backbone { n, ca, c, .. } = self.backbone[residue];
+        let phi = Angle::dihedral([self.backbone[residue - 1].c, n, ca, c]);
+        let psi = Angle::dihedral([n, ca, c, self.backbone[residue + 1].n]);
         is_within(phi, 0.25881904510252074, -0.9659258262890683)
             && is_within(psi, -0.8191520442889918, 0.573576436351046)
     }
@@ -98,19 +99,19 @@ fn is_within(angle: Angle, cos: f64, sin: f64) -> bool {
     length > 0.0 && angle.cos * cos + angle.sin * sin >= COS_29 * length
 }
 
-/// The bits of a mask, and the `length` - 1 bits after each.
+/// The set bits of a mask, and the `length` - 1 bits after each of them.
 fn spread(mask: Mask, length: u32) -> Mask {
-    (1..length).fold(mask, |all, k| all | mask << k)
+    (1..length).fold(mask, |bits, k| bits | mask << k)
 }
 
 /// The bits of a mask that are followed by `length` - 1 set bits.
 fn all_set(mask: Mask, length: u32) -> Mask {
-    (1..length).fold(mask, |all, k| all & mask >> k)
+    (1..length).fold(mask, |bits, k| bits & mask >> k)
 }
 
 /// Properties of consecutive residues, a bit for each.
 #[derive(Default)]
-struct Known {
+struct ResidueBits {
     complete: Mask,
     joined: Mask,
     /// Residues whose N-H bonds to the O of the residue 3, 4 or 5 before.
@@ -121,39 +122,41 @@ struct Known {
     polyproline: Mask,
 }
 
-impl Known {
-    fn of(all: &Neighbourhood<'_>, residues: Range<usize>) -> Self {
-        let mut known = Known::default();
-        for (place, at) in residues.enumerate() {
-            let own = Mask::from(1u8) << place;
-            let bit = |is: bool| if is { own } else { 0 };
-            let structure = &all.structures[all.residues[at].structure as usize];
-            let acceptors = all.bonds.acceptors(at, structure.residue_start as usize);
+impl ResidueBits {
+    fn new(inputs: &StateInputs<'_>, residues: Range<usize>) -> Self {
+        let mut bits = ResidueBits::default();
+        for (place, residue) in residues.enumerate() {
+            let bit_of_residue = Mask::from(1u8) << place;
+            let bit = |is: bool| if is { bit_of_residue } else { 0 };
+            let structure = &inputs.structures[inputs.residues[residue].structure as usize];
+            let acceptors = inputs
+                .bonds
+                .acceptors(residue, structure.residue_start as usize);
             for acceptor in acceptors.into_iter().flatten() {
-                if let Some(stride @ 3..=5) = at.checked_sub(acceptor) {
-                    known.bonds[stride - 3] |= own;
+                if let Some(stride @ 3..=5) = residue.checked_sub(acceptor) {
+                    bits.bonds[stride - 3] |= bit_of_residue;
                 }
             }
-            known.complete |= bit(all.hydrogens[at][3] != INCOMPLETE);
-            known.joined |= bit(all.is_joined(at));
-            known.strand |= bit(all.marks[at] & IN_STRAND != 0);
-            known.bridge |= bit(all.marks[at] & IN_BRIDGE != 0);
-            known.bend |= bit(all.is_bend(at));
-            known.polyproline |= bit(all.is_polyproline(at));
+            bits.complete |= bit(inputs.hydrogens[residue][3] != INCOMPLETE);
+            bits.joined |= bit(inputs.is_joined(residue));
+            bits.strand |= bit(inputs.marks[residue] & IN_STRAND != 0);
+            bits.bridge |= bit(inputs.marks[residue] & IN_BRIDGE != 0);
+            bits.bend |= bit(inputs.is_bend(residue));
+            bits.polyproline |= bit(inputs.is_polyproline(residue));
         }
-        known
+        bits
     }
 
     /// Residues where a turn of `stride` residues begins: they accept a bond from the residue
     /// `stride` after them.
-    fn starts(&self, stride: u32) -> Mask {
+    fn turn_starts(&self, stride: u32) -> Mask {
         let bonds = self.bonds[stride as usize - 3];
         bonds >> stride & all_set(self.joined >> 1, stride)
     }
 
     /// The state of each residue. It is valid for all but the outermost [`HALO`] residues.
-    fn states(&self) -> impl Fn(usize) -> State {
-        let [start3, start4, start5] = [3, 4, 5].map(|stride| self.starts(stride));
+    fn states(&self) -> impl Fn(usize) -> DsspState {
+        let [start3, start4, start5] = [3, 4, 5].map(|stride| self.turn_starts(stride));
         // Two consecutive turns make a helix of the residues that they share.
         let helix4 = spread(start4 & start4 << 1, 4);
         let sheet = (self.strand | self.bridge) & !helix4;
@@ -161,19 +164,19 @@ impl Known {
         let helix5 = spread(start5 & start5 << 1 & all_set(!(helix3 | sheet), 5), 5);
         let turn = spread(start3 << 1, 2) | spread(start4 << 1, 3) | spread(start5 << 1, 4);
         let polyproline = spread(all_set(self.polyproline, 3), 3);
-        let first_of = [
-            (helix5, State::Helix5),
-            (helix4, State::Helix4),
-            (self.strand, State::Ladder),
-            (self.bridge, State::Bridge),
-            (helix3, State::Helix3),
-            (turn, State::Turn),
-            (self.bend, State::Bend),
-            (polyproline, State::Polyproline),
+        let by_priority = [
+            (helix5, DsspState::Helix5),
+            (helix4, DsspState::Helix4),
+            (self.strand, DsspState::Ladder),
+            (self.bridge, DsspState::Bridge),
+            (helix3, DsspState::Helix3),
+            (turn, DsspState::Turn),
+            (self.bend, DsspState::Bend),
+            (polyproline, DsspState::Polyproline),
         ];
-        move |at| {
-            let of_mask = first_of.iter().find(|(mask, _)| mask >> at & 1 == 1);
-            of_mask.map_or(State::Loop, |(_, state)| *state)
+        move |index| {
+            let found = by_priority.iter().find(|(mask, _)| mask >> index & 1 == 1);
+            found.map_or(DsspState::Loop, |(_, state)| *state)
         }
     }
 }
@@ -200,7 +203,7 @@ impl Twin for secondary_structure::Views<'_> {
         let states: &mut [[i32; 2]] = cast_slice_mut(states);
         let has_polyproline = has_polyproline != 0;
 
-        let all = Neighbourhood {
+        let inputs = StateInputs {
             structures,
             residues: &residues[..count],
             backbone: cast_slice(backbone),
@@ -211,11 +214,11 @@ impl Twin for secondary_structure::Views<'_> {
         };
         for_each_row(&mut states[..count], 1, |rows, states| {
             let first = rows.start.saturating_sub(HALO);
-            let known = Known::of(&all, first..count.min(rows.end + HALO));
-            let state_of = known.states();
-            for (own, states) in rows.zip(states) {
-                let state = state_of(own - first);
-                *states = if known.complete >> (own - first) & 1 == 1 {
+            let bits = ResidueBits::new(&inputs, first..count.min(rows.end + HALO));
+            let state_of = bits.states();
+            for (residue, states) in rows.zip(states) {
+                let state = state_of(residue - first);
+                *states = if bits.complete >> (residue - first) & 1 == 1 {
                     [state as i32, state.class() as i32]
                 } else {
                     [NULL_COUNT; 2]

@@ -1,8 +1,8 @@
 //! The table of interfaces: pairs of chains whose residues are in contact.
 //!
-//! The partners of a residue are the other chains near it, in ascending order. Kernels list them,
-//! compute for each of them what it has to do with the residue, and sum that over the residues of
-//! both chains of a pair.
+//! The partners of a residue are the other chains near it, in ascending order. Kernels list the
+//! partners, count the residue's contacts with each and the area that each buries of it, and sum
+//! both over the residues of the two chains of a pair.
 
 mod pairs;
 mod partners;
@@ -32,7 +32,7 @@ pub struct Interfaces {
     pub keep: bool,
 }
 
-/// Both count the same test points, and round their sums differently.
+/// The reference counts the same test points, and rounds its sums differently.
 const AREA_TOLERANCE: Tolerance = Tolerance {
     absolute: 1e-3,
     ..Tolerance::relative(1e-4)
@@ -116,7 +116,7 @@ impl Feature for Interfaces {
             ),
         ];
         columns
-            .map(|column| column.of(TableName::Interfaces))
+            .map(|column| column.in_table(TableName::Interfaces))
             .to_vec()
     }
 
@@ -145,11 +145,11 @@ impl Feature for Interfaces {
         };
         r.launch_warps(RESIDUES, args);
         let (ends, partner_totals) = ends_of(r, RESIDUES, degrees);
-        let of_room =
+        let per_partner =
             |r: &mut FeatureRecorder<'_>, name| r.device(name, PAIR_ROOM, PARTNERS_PER_UNIT);
         let (partners, contacts) = (
-            of_room(r, "interface_partners"),
-            of_room(r, "interface_contacts"),
+            per_partner(r, "interface_partners"),
+            per_partner(r, "interface_contacts"),
         );
         let args = interface_partners::Args {
             header,
@@ -236,8 +236,8 @@ impl Feature for Interfaces {
     }
 }
 
-/// Where the entries of each residue or chain end, summed from their numbers, and those of each
-/// structure.
+/// Records the launch that sums `degrees`, the numbers of entries of each residue or chain. Returns
+/// the end of each one's entries among those of its structure, and each structure's total.
 fn ends_of(
     r: &mut FeatureRecorder<'_>,
     axis: usize,

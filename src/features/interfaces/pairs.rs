@@ -30,14 +30,19 @@ impl ChainPartners<'_> {
         let residues = self.structures.get(structure).map(StructureSpan::residues);
         let residues = residues.unwrap_or(0..0);
         let members = chain.members(self.members).iter();
-        members.flat_map(move |&own| self.entries.of(structure, &residues, own as usize))
+        members.flat_map(move |&residue| {
+            self.entries
+                .range_of(structure, &residues, residue as usize)
+        })
     }
 
     /// The later chains that a chain is in contact with, in ascending order.
-    fn later(&self, own: usize) -> BTreeSet<u32> {
-        let in_contact = self.places(own).filter(|&place| self.contacts[place] > 0);
+    fn later_contacts(&self, chain: usize) -> BTreeSet<u32> {
+        let in_contact = self.places(chain).filter(|&place| self.contacts[place] > 0);
         let partners = in_contact.map(|place| self.partners[place]);
-        partners.filter(|&partner| partner as usize > own).collect()
+        partners
+            .filter(|&partner| partner as usize > chain)
+            .collect()
     }
 }
 
@@ -58,14 +63,14 @@ impl Twin for interface_pairs::Views<'_> {
         };
         let degrees = &mut self.degrees[..self.header[CHAINS] as usize];
         for_each_row(degrees, 1, |rows, degrees| {
-            for (own, degree) in rows.zip(degrees) {
-                *degree = all.later(own).len() as i32;
+            for (chain, degree) in rows.zip(degrees) {
+                *degree = all.later_contacts(chain).len() as i32;
             }
         });
     }
 }
 
-/// Sums what the residues of two chains in contact have of each other.
+/// Sums the contacts and the buried areas of the residues of two chains in contact.
 impl Twin for interface_rows::Views<'_> {
     fn run(self) {
         let structures = StructureSpan::live(self.header, self.structures);
@@ -95,24 +100,29 @@ impl Twin for interface_rows::Views<'_> {
         let out = parts(pairs, places()).zip(parts(counts, places()));
         let out = out.zip(parts(areas, places()).zip(parts(self.bonds, places())));
         let work = owners.par_iter().zip(out);
-        work.for_each(|((own, _), ((pairs, counts), (areas, bonds)))| {
-            let first = structures[self.chains[*own].structure as usize].chain_start;
-            // Residues in contact, pairs of them, and what the partner buries of the chain.
+        work.for_each(|((chain, _), ((pairs, counts), (areas, bonds)))| {
+            let first = structures[self.chains[*chain].structure as usize].chain_start;
+            // The chain's residues in contact with the partner, the contacts, and the sum of test
+            // points that the partner buries.
             let side = |chain: usize, partner: usize| {
-                let of_pair = |place: &usize| self.partners[*place] as usize == partner;
-                let places = all.places(chain).filter(of_pair);
+                let is_partner = |place: &usize| self.partners[*place] as usize == partner;
+                let places = all.places(chain).filter(is_partner);
                 places.fold((0, 0, 0), |(residues, contacts, buried), place| {
-                    let own = self.contacts[place];
-                    let residues = residues + i32::from(own > 0);
-                    (residues, contacts + own as i32, buried + self.buried[place])
+                    let count = self.contacts[place];
+                    let residues = residues + i32::from(count > 0);
+                    (
+                        residues,
+                        contacts + count as i32,
+                        buried + self.buried[place],
+                    )
                 })
             };
             bonds.fill(0);
             let rows = pairs.iter_mut().zip(counts).zip(areas);
-            for (other, ((pair, count), area)) in all.later(*own).into_iter().zip(rows) {
-                let (residues_i, contacts, buried_i) = side(*own, other as usize);
-                let (residues_j, _, buried_j) = side(other as usize, *own);
-                *pair = [*own as u32 - first, other - first].map(|chain| chain as i32);
+            for (other, ((pair, count), area)) in all.later_contacts(*chain).into_iter().zip(rows) {
+                let (residues_i, contacts, buried_i) = side(*chain, other as usize);
+                let (residues_j, _, buried_j) = side(other as usize, *chain);
+                *pair = [*chain as u32 - first, other - first].map(|chain| chain as i32);
                 *count = [residues_i, residues_j, contacts];
                 *area = [buried_i + buried_j, buried_i, buried_j]
                     .map(|sum: u64| (sum as f64 * scale) as f32);
@@ -141,18 +151,15 @@ impl Twin for interface_bonds::Views<'_> {
             },
             own_chain: false,
         };
-        // The rows of each structure, those without rows left out.
-        let of_structure = |(index, structure): (usize, &StructureSpan)| {
+        // The rows of each structure that has rows.
+        let rows_of = |(index, structure): (usize, &StructureSpan)| {
             let all = structure.chains();
-            let rows = |chain| rows.of(index, &all, chain);
+            let rows = |chain| rows.range_of(index, &all, chain);
             let rows = rows(all.clone().next()?).start..rows(all.clone().last()?).end;
             (!rows.is_empty()).then_some((index, rows))
         };
-        let found: Vec<(usize, Range<usize>)> = structures
-            .iter()
-            .enumerate()
-            .filter_map(of_structure)
-            .collect();
+        let found: Vec<(usize, Range<usize>)> =
+            structures.iter().enumerate().filter_map(rows_of).collect();
         let bonds = parts(self.bonds, found.iter().map(|(_, rows)| rows.clone()));
         found
             .par_iter()
@@ -161,15 +168,15 @@ impl Twin for interface_bonds::Views<'_> {
                 let structure = &structures[*index];
                 let chains = structure.chains();
                 let mut acceptors = Acceptors::default();
-                for own in structure.residues() {
-                    let own_chain = self.residues[own].chain;
-                    for &(acceptor, _) in acceptors.of(&inputs, own) {
+                for residue in structure.residues() {
+                    let own_chain = self.residues[residue].chain;
+                    for &(acceptor, _) in acceptors.acceptors_of(&inputs, residue) {
                         let chain = self.residues[acceptor].chain;
                         if chain == own_chain {
                             continue;
                         }
                         let later = (own_chain.max(chain) - structure.chain_start) as i32;
-                        for row in rows.of(*index, &chains, own_chain.min(chain) as usize) {
+                        for row in rows.range_of(*index, &chains, own_chain.min(chain) as usize) {
                             bonds[row - all.start] += i32::from(self.pairs[2 * row + 1] == later);
                         }
                     }

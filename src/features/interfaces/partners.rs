@@ -4,14 +4,14 @@
 use super::super::cpu::split::{for_each_row, parts};
 use super::super::entries::{Entries, PARTNERS_PER_UNIT};
 use super::super::grid::corners;
-use super::super::interface::of_other_chains;
+use super::super::interface::other_chain_atoms;
 use super::super::kernels::{Cells, Twin, interface_degrees, interface_ends, interface_partners};
 use super::super::layout::{Atom, Position, RADIUS_MAX, RESIDUES, ResidueSpan, StructureSpan};
 use bytemuck::cast_slice;
 use rayon::prelude::*;
 
-/// What a search for the atoms of other chains needs.
-struct Search<'a> {
+/// The search for the atoms of other chains near a residue.
+struct OtherChainSearch<'a> {
     structures: &'a [StructureSpan],
     residues: &'a [ResidueSpan],
     atoms: &'a [Atom],
@@ -22,11 +22,11 @@ struct Search<'a> {
     probe: u32,
 }
 
-impl Search<'_> {
+impl OtherChainSearch<'_> {
     /// Calls `visit` for every sorted atom of another chain within `reach` of the box of residue
-    /// `own`, and for some farther ones.
-    fn each_of_other_chains(&self, own: usize, reach: u32, mut visit: impl FnMut(usize)) {
-        let residue = &self.residues[own];
+    /// `row`, and for some farther ones.
+    fn for_each_of_other_chains(&self, row: usize, reach: u32, mut visit: impl FnMut(usize)) {
+        let residue = &self.residues[row];
         let structure = &self.structures[residue.structure as usize];
         if structure.chain_count < 2 || residue.atom_count == 0 {
             return;
@@ -38,30 +38,30 @@ impl Search<'_> {
             high.map(|c| c + reach as i32),
         );
         for run in structure.atom_grid.runs_between(low, high) {
-            let near = of_other_chains(self.cells, self.ranges, residue.chain, run);
+            let near = other_chain_atoms(self.cells, self.ranges, residue.chain, run);
             let near = near.unwrap_or(0..0);
-            near.filter(|&at| self.cells.tag[at].chain() != residue.chain)
+            near.filter(|&index| self.cells.tag[index].chain() != residue.chain)
                 .for_each(&mut visit);
         }
     }
 
     /// The position of a sorted atom.
-    fn position(&self, at: usize) -> Position {
+    fn position(&self, index: usize) -> Position {
         Position {
-            x: self.cells.x[at],
-            y: self.cells.y[at],
-            z: self.cells.z[at],
+            x: self.cells.x[index],
+            y: self.cells.y[index],
+            z: self.cells.z[index],
         }
     }
 
     /// The other chains with an atom that is closer to one of the residue's atoms than the cutoff,
     /// or than it could bury area, in ascending order.
-    fn partners(&self, own: usize, found: &mut Vec<u32>) {
+    fn partners(&self, residue: usize, found: &mut Vec<u32>) {
         found.clear();
-        let atoms = &self.atoms[self.residues[own].atoms()];
+        let atoms = &self.atoms[self.residues[residue].atoms()];
         let reach = self.cutoff.max(2 * (RADIUS_MAX + self.probe));
-        self.each_of_other_chains(own, reach, |at| {
-            let (tag, there) = (self.cells.tag[at], self.position(at));
+        self.for_each_of_other_chains(residue, reach, |index| {
+            let (tag, there) = (self.cells.tag[index], self.position(index));
             if found.contains(&tag.chain()) {
                 return;
             }
@@ -79,15 +79,15 @@ impl Search<'_> {
 
     /// The residues of other chains with an atom closer than the cutoff, each as its chain and its
     /// index. `residue_of` has the residue of each atom, plus one.
-    fn contacts(&self, own: usize, residue_of: &[u32], found: &mut Vec<[u32; 2]>) {
+    fn contacts(&self, residue: usize, residue_of: &[u32], found: &mut Vec<[u32; 2]>) {
         found.clear();
-        let atoms = &self.atoms[self.residues[own].atoms()];
-        self.each_of_other_chains(own, self.cutoff, |at| {
-            let other = residue_of[self.cells.source[at] as usize];
-            let there = self.position(at);
+        let atoms = &self.atoms[self.residues[residue].atoms()];
+        self.for_each_of_other_chains(residue, self.cutoff, |index| {
+            let other = residue_of[self.cells.source[index] as usize];
+            let there = self.position(index);
             let mut squares = atoms.iter().map(|atom| atom.position.squared_to(there));
             if other != 0 && squares.any(|square| square < self.cutoff * self.cutoff) {
-                found.push([self.cells.tag[at].chain(), other]);
+                found.push([self.cells.tag[index].chain(), other]);
             }
         });
         found.sort_unstable();
@@ -98,7 +98,7 @@ impl Search<'_> {
 /// Counts the partners of residues.
 impl Twin for interface_degrees::Views<'_> {
     fn run(self) {
-        let search = Search {
+        let search = OtherChainSearch {
             structures: StructureSpan::live(self.header, self.structures),
             residues: self.residues,
             atoms: self.atoms,
@@ -110,8 +110,8 @@ impl Twin for interface_degrees::Views<'_> {
         let degrees = &mut self.degrees[..self.header[RESIDUES] as usize];
         for_each_row(degrees, 1, |rows, degrees| {
             let mut partners = Vec::new();
-            for (own, degree) in rows.zip(degrees) {
-                search.partners(own, &mut partners);
+            for (residue, degree) in rows.zip(degrees) {
+                search.partners(residue, &mut partners);
                 *degree = partners.len() as i32;
             }
         });
@@ -123,14 +123,14 @@ impl Twin for interface_ends::Views<'_> {
     fn run(self) {
         let structures = StructureSpan::live(self.header, self.structures);
         for (index, structure) in structures.iter().enumerate() {
-            let own = match self.of_chains {
+            let row = match self.of_chains {
                 0 => structure.residues(),
                 _ => structure.chains(),
             };
             let mut sum = 0;
-            for own in own {
-                sum += self.degrees[own];
-                self.ends[own] = sum;
+            for row in row {
+                sum += self.degrees[row];
+                self.ends[row] = sum;
             }
             self.totals[index] = sum;
         }
@@ -140,7 +140,7 @@ impl Twin for interface_ends::Views<'_> {
 /// Lists the partners of residues, and counts the contacts with each.
 impl Twin for interface_partners::Views<'_> {
     fn run(self) {
-        let search = Search {
+        let search = OtherChainSearch {
             structures: StructureSpan::live(self.header, self.structures),
             residues: self.residues,
             atoms: self.atoms,
@@ -161,13 +161,13 @@ impl Twin for interface_partners::Views<'_> {
         let scratch = || (Vec::new(), Vec::new());
         rows.for_each_init(
             scratch,
-            |(found, near), ((own, _), (partners, contacts))| {
-                search.partners(*own, found);
+            |(found, near), ((residue, _), (partners, contacts))| {
+                search.partners(*residue, found);
                 partners.copy_from_slice(found);
-                search.contacts(*own, self.residue_of, near);
+                search.contacts(*residue, self.residue_of, near);
                 for (partner, contacts) in partners.iter().zip(contacts) {
-                    let of_partner = near.iter().filter(|[chain, _]| chain == partner);
-                    *contacts = of_partner.count() as u32;
+                    let contacts_of_partner = near.iter().filter(|[chain, _]| chain == partner);
+                    *contacts = contacts_of_partner.count() as u32;
                 }
             },
         );

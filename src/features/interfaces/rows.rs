@@ -1,4 +1,4 @@
-//! What the host reads of interfaces.
+//! The buffers of interfaces that the host reads.
 
 use super::super::entries::{INTERFACES_PER_UNIT, PARTNERS_PER_UNIT};
 use super::super::layout::{PAIR_ROOM, STRUCTURES};
@@ -25,41 +25,41 @@ pub(in super::super) struct InterfaceBuffers {
 }
 
 impl InterfaceBuffers {
-    /// The extent that a structure needs for its interfaces, if it is larger than its own.
+    /// The extent that a structure needs for its interfaces; `None` if its extent is large enough.
     pub(in super::super) fn outgrown(
         &self,
         views: &ReadViews<'_>,
-        at: Extent,
+        offset: Extent,
         extent: Extent,
     ) -> Option<Extent> {
-        let [partners, interfaces] = self.totals_of(views, at);
-        let own = extent[PAIR_ROOM] as usize;
-        // The interfaces are not known unless the partners had room. There are at most half as many,
-        // as each has a partner on both sides.
-        let needed = if partners > own * PARTNERS_PER_UNIT {
+        let [partners, interfaces] = self.totals_of(views, offset);
+        let room = extent[PAIR_ROOM] as usize;
+        // The number of interfaces is known only if the partners had room. It is at most half the
+        // number of partners, as each interface has a partner on both sides.
+        let needed = if partners > room * PARTNERS_PER_UNIT {
             partners.div_ceil(2 * INTERFACES_PER_UNIT)
         } else {
             interfaces.div_ceil(INTERFACES_PER_UNIT)
         };
         let units = u32::try_from(needed).unwrap_or(u32::MAX);
-        (needed > own).then(|| extent.with(PAIR_ROOM, units))
+        (needed > room).then(|| extent.with(PAIR_ROOM, units))
     }
 
-    /// Adds the rows of a structure to `columns`, and returns where they are. None if they have
-    /// outgrown its room.
+    /// Adds the rows of a structure to `columns`, and returns their range, which is empty if they
+    /// have outgrown the structure's room.
     pub(in super::super) fn read(
         &self,
         views: &ReadViews<'_>,
-        at: Extent,
+        offset: Extent,
         extent: Extent,
         columns: &mut InterfaceColumns,
     ) -> Range<usize> {
         let start = columns.rows();
-        if self.outgrown(views, at, extent).is_some() {
+        if self.outgrown(views, offset, extent).is_some() {
             return start..start;
         }
-        let [_, interfaces] = self.totals_of(views, at);
-        let first = at[PAIR_ROOM] as usize * INTERFACES_PER_UNIT;
+        let [_, interfaces] = self.totals_of(views, offset);
+        let first = offset[PAIR_ROOM] as usize * INTERFACES_PER_UNIT;
         let rows = first..first + interfaces;
         for (column, (buffer, stride, value)) in columns.counts.iter_mut().zip([
             (self.pairs, 2, 0),
@@ -79,9 +79,9 @@ impl InterfaceBuffers {
         start..start + rows.len()
     }
 
-    fn totals_of(&self, views: &ReadViews<'_>, at: Extent) -> [usize; 2] {
-        let own = at[STRUCTURES] as usize;
-        [self.partner_totals, self.totals].map(|totals| views.get(totals)[own] as usize)
+    fn totals_of(&self, views: &ReadViews<'_>, offset: Extent) -> [usize; 2] {
+        let structure = offset[STRUCTURES] as usize;
+        [self.partner_totals, self.totals].map(|totals| views.get(totals)[structure] as usize)
     }
 }
 

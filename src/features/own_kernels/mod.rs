@@ -14,10 +14,10 @@ use std::sync::Arc;
 /// The name of the header with the structs of the inputs, which the text may include.
 pub const OWN_KERNEL_HEADER: &str = "tapeloop.cuh";
 
-/// Its text.
+/// The text of that header.
 const HEADER_TEXT: &str = include_str!("../../../kernels/layout.cuh");
 
-/// What a kernel has a thread for.
+/// The unit that each thread of a kernel handles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Threads {
     /// Each residue.
@@ -80,7 +80,7 @@ pub struct OwnKernelSettings {
     pub text: Arc<str>,
     /// The name of the `extern "C" __global__` function.
     pub entry: String,
-    /// What there is a thread for.
+    /// The unit that each thread handles.
     pub threads: Threads,
     /// The values of parameters that are numbers.
     pub values: BTreeMap<String, f64>,
@@ -90,8 +90,8 @@ pub struct OwnKernelSettings {
 
 /// A kernel of the user's own.
 ///
-/// It runs on a GPU alone, behind the built-in kernels, and computes columns. Its parameters say by
-/// their names what they take:
+/// It runs only on a GPU, after the built-in kernels, and computes columns. The name of a parameter
+/// determines its argument:
 ///
 /// - `const` pointers named as an input ([`OwnKernel::INPUTS`]): `header` (`unsigned`), `structures`
 ///   (`StructureSpan`), `residues` (`ResidueSpan`), `chains` (`ChainSpan`), `members` (`unsigned`),
@@ -152,8 +152,8 @@ impl OwnKernel {
 
     /// The column of a parameter.
     fn column(&self, name: &str) -> OwnColumn {
-        let known = self.settings.columns.get(name).cloned();
-        known.unwrap_or_else(|| OwnColumn {
+        let column = self.settings.columns.get(name).cloned();
+        column.unwrap_or_else(|| OwnColumn {
             table: self.settings.threads.table(),
             unit: String::new(),
             about: String::new(),
@@ -174,7 +174,8 @@ impl OwnKernel {
             } else {
                 about
             };
-            let column = ColumnDecl::residue(name, kind, interned(&unit), about).of(table);
+            let column =
+                ColumnDecl::residue(name, kind, interned_unit(&unit), about).in_table(table);
             let null = if kind.is_real() {
                 0.0
             } else {
@@ -194,7 +195,7 @@ impl OwnKernel {
                 OwnParam::Input(input) => {
                     let InputBuffer { name, arg, dtype } = INPUTS[*input];
                     if name == "structures" {
-                        // They have the grids.
+                        // A kernel may read the grids in the spans.
                         r.residue_grids();
                     }
                     (buffer(dtype, Access::Read), arg(r))
@@ -243,15 +244,15 @@ impl OwnKernel {
 }
 
 /// A unit as a static text. Runs have few kernels, so few texts are kept.
-fn interned(text: &str) -> &'static str {
-    static KNOWN: parking_lot::Mutex<Vec<&'static str>> = parking_lot::Mutex::new(Vec::new());
-    let mut known = KNOWN.lock();
-    if let Some(same) = known.iter().find(|known| **known == text) {
+fn interned_unit(text: &str) -> &'static str {
+    static UNITS: parking_lot::Mutex<Vec<&'static str>> = parking_lot::Mutex::new(Vec::new());
+    let mut units = UNITS.lock();
+    if let Some(same) = units.iter().find(|unit| **unit == text) {
         return same;
     }
-    let kept: &'static str = text.to_owned().leak();
-    known.push(kept);
-    kept
+    let unit: &'static str = text.to_owned().leak();
+    units.push(unit);
+    unit
 }
 
 #[cfg(test)]
@@ -267,7 +268,7 @@ mod tests {
         }
     }
 
-    fn made(settings: OwnKernelSettings) -> Result<OwnKernel> {
+    fn new_kernel(settings: OwnKernelSettings) -> Result<OwnKernel> {
         // SAFETY: it never runs.
         unsafe { OwnKernel::new(settings) }
     }
@@ -285,12 +286,18 @@ mod tests {
             about: "A length.".to_owned(),
         };
         all.columns.insert("near".to_owned(), column);
-        let own = made(all).unwrap();
-        assert_eq!(own.channels().collect::<Vec<_>>(), ["score"]);
-        let columns: Vec<_> = own.columns().collect();
-        let facts = columns
-            .iter()
-            .map(|it| (&*it.name, it.table, it.kind, it.unit, &*it.about));
+        let kernel = new_kernel(all).unwrap();
+        assert_eq!(kernel.channels().collect::<Vec<_>>(), ["score"]);
+        let columns: Vec<_> = kernel.columns().collect();
+        let facts = columns.iter().map(|column| {
+            (
+                &*column.name,
+                column.table,
+                column.kind,
+                column.unit,
+                &*column.about,
+            )
+        });
         let expected = [
             (
                 "moment",
@@ -315,9 +322,9 @@ mod tests {
         let refused = |params: &str, change: fn(&mut OwnKernelSettings)| {
             let mut settings = settings(params);
             change(&mut settings);
-            made(settings).unwrap_err().to_string()
+            new_kernel(settings).unwrap_err().to_string()
         };
-        let same = |_: &mut OwnKernelSettings| {};
+        let unchanged = |_: &mut OwnKernelSettings| {};
         for (params, expected) in [
             ("const float* water, float* y", "parameter water"),
             ("const float* ca, float* y", "ca: .. const Atom*"),
@@ -327,7 +334,7 @@ mod tests {
             ("float radius, float* y", "values = { radius = 1.0 }"),
             ("const unsigned* header", "kernel own .. column"),
         ] {
-            let error = refused(params, same);
+            let error = refused(params, unchanged);
             assert!(error.starts_with("own.cu: "), "{error}");
             let has = |part: &str| error.contains(part);
             assert!(
@@ -335,35 +342,36 @@ mod tests {
                 "{error:?} lacks {expected:?}"
             );
         }
-        let error = refused("float* y", |it| it.entry = "other".to_owned());
+        let error = refused("float* y", |settings| settings.entry = "other".to_owned());
         assert!(
             error.contains("other") && error.contains("fix: its kernels are own"),
             "{error}"
         );
-        let error = refused("float* y", |it| {
-            it.values.insert("n".to_owned(), 1.0);
+        let error = refused("float* y", |settings| {
+            settings.values.insert("n".to_owned(), 1.0);
         });
         assert!(error.contains("named n"), "{error}");
-        let error = refused("unsigned n, float* y", |it| {
-            it.values.insert("n".to_owned(), -1.0);
+        let error = refused("unsigned n, float* y", |settings| {
+            settings.values.insert("n".to_owned(), -1.0);
         });
         assert!(error.contains("-1") && error.contains("u32"), "{error}");
-        let error = refused("unsigned long long n, float* y", |it| {
-            it.values
+        let error = refused("unsigned long long n, float* y", |settings| {
+            settings
+                .values
                 .insert("n".to_owned(), 18_446_744_073_709_551_616.0);
         });
         assert!(error.contains("18446744073709552000"), "{error}");
-        let error = refused("float n, float* y", |it| {
-            it.values.insert("n".to_owned(), 1e300);
+        let error = refused("float n, float* y", |settings| {
+            settings.values.insert("n".to_owned(), 1e300);
         });
         assert!(error.contains("f32"), "{error}");
-        let error = refused("float* y", |it| {
+        let error = refused("float* y", |settings| {
             let column = OwnColumn {
                 table: TableName::Residues,
                 unit: String::new(),
                 about: String::new(),
             };
-            it.columns.insert("z".to_owned(), column);
+            settings.columns.insert("z".to_owned(), column);
         });
         assert!(error.contains("named z"), "{error}");
     }

@@ -1,4 +1,5 @@
-//! What the parameters of a kernel of the user's own stand for, by their names and types.
+//! The arguments of a kernel of the user's own, which follow from the names and types of its
+//! parameters.
 
 use super::{OwnKernel, OwnKernelSettings};
 use crate::error::{Context, Error, Result};
@@ -8,10 +9,10 @@ use half::{bf16, f16};
 use std::collections::BTreeMap;
 use tapeloop_signature::{CudaType, Declarations, Number, Parameter, PointerAccess};
 
-/// What the name of a parameter begins with that takes an annotation of the residues.
+/// The names of parameters that take an annotation of the residues begin with this.
 const CHANNEL: &str = "channel_";
 
-/// What a parameter stands for.
+/// The argument that a parameter gets.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum OwnParam {
     /// An index into [`INPUTS`].
@@ -86,21 +87,21 @@ pub(super) fn read_kernel(settings: &OwnKernelSettings) -> Result<(u32, Vec<(Str
         let param = read_param(parameter, values).within(place)?;
         params.push((parameter.name.clone(), param));
     }
-    let is = |name: &str, wanted: fn(&OwnParam) -> bool| {
+    let has = |name: &str, wanted: fn(&OwnParam) -> bool| {
         params
             .iter()
-            .any(|(own, param)| own == name && wanted(param))
+            .any(|(param_name, param)| param_name == name && wanted(param))
     };
     let is_column = |param: &OwnParam| matches!(param, OwnParam::Reals | OwnParam::Counts);
     if let Some(name) = values
         .keys()
-        .find(|name| !is(name, |it| matches!(it, OwnParam::Value(_))))
+        .find(|name| !has(name, |param| matches!(param, OwnParam::Value(_))))
     {
         return Err(Error::config(format!(
             "kernel {entry} has no number named {name}"
         )));
     }
-    if let Some(name) = columns.keys().find(|name| !is(name, is_column)) {
+    if let Some(name) = columns.keys().find(|name| !has(name, is_column)) {
         return Err(
             Error::config(format!("kernel {entry} writes no column named {name}"))
                 .fix("name a parameter that is float* or int*"),
@@ -130,7 +131,10 @@ fn read_param(parameter: &Parameter, values: &BTreeMap<String, f64>) -> Result<O
         }
         (None, CudaType::Struct(_)) => Err(Error::config("structs cannot be passed")),
         (Some(PointerAccess::Read), element) => {
-            if let Some(channel) = name.strip_prefix(CHANNEL).filter(|it| !it.is_empty()) {
+            if let Some(channel) = name
+                .strip_prefix(CHANNEL)
+                .filter(|channel| !channel.is_empty())
+            {
                 return match element {
                     CudaType::Number(Number::F32) => Ok(OwnParam::Channel(channel.to_owned())),
                     _ => Err(Error::config("annotations are const float*")),
@@ -138,8 +142,8 @@ fn read_param(parameter: &Parameter, values: &BTreeMap<String, f64>) -> Result<O
             }
             let input = INPUTS.iter().position(|input| input.name == name);
             let Some(input) = input else {
-                let known = OwnKernel::INPUTS.join(", ");
-                let fix = format!("the inputs are {known}, and {CHANNEL}NAME for annotations");
+                let inputs = OwnKernel::INPUTS.join(", ");
+                let fix = format!("the inputs are {inputs}, and {CHANNEL}NAME for annotations");
                 return Err(Error::config("there is no such input").fix(fix));
             };
             let matches = match (element, INPUTS[input].dtype) {
@@ -175,7 +179,8 @@ fn number_of(number: Number, value: f64) -> Result<Scalar> {
     macro_rules! integer {
         ($type:ty) => {{
             let integer = value as $type;
-            // The largest integers of 64 bits are no f64, and stand for all that is larger.
+            // No f64 equals the largest integer of 64 bits, and the cast clamps larger values to
+            // it.
             let is_beyond = <$type>::BITS == 64 && integer == <$type>::MAX;
             if integer as f64 != value || is_beyond {
                 let name = stringify!($type);

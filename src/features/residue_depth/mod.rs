@@ -1,9 +1,9 @@
 //! Residue depth: how far atoms are from the outer surface.
 //!
-//! The exposed points of [`sasa`](super::sasa) are listed in a buffer of data-dependent length. Points
-//! that are near each other are joined to connected components, and so are atoms whose spheres
-//! overlap, which are bodies. The component that has the end of a body along x is its outer surface;
-//! the others bound its cavities.
+//! The exposed points of [`sasa`](super::sasa) are listed in a buffer of data-dependent length.
+//! Points that are near each other are joined to connected components, and so are atoms whose
+//! spheres overlap, which are bodies. The component that has the end of a body along x is its outer
+//! surface; the others bound its cavities.
 
 mod nearest;
 mod points;
@@ -48,8 +48,8 @@ choice!(DepthChains: None "none", All "all", Own "own");
 /// neighbours reaches no farther.
 const APART_MAX: f64 = 10_000.0;
 
-/// Test points do not rotate. Near pockets whose necks are as narrow as the points are apart, depths
-/// change by more.
+/// Test points do not rotate with the structure. Depths change by more near pockets whose necks are
+/// as narrow as the distance of the points.
 const DEPTH_ROTATION: Tolerance = Tolerance::absolute(0.3).but_for(50);
 
 impl Feature for ResidueDepth {
@@ -213,7 +213,7 @@ impl Feature for ResidueDepth {
             own_chain,
         };
         r.launch_warps(RESIDUES, args);
-        (0..2).for_each(|at| r.column(depths, at));
+        (0..2).for_each(|i| r.column(depths, i));
         r.buffers.depth_points = Some(PointTotals {
             totals: totals.buffer,
             per_unit,
@@ -221,20 +221,20 @@ impl Feature for ResidueDepth {
     }
 }
 
-/// The first search for the nearest point looks among atoms so much farther than two spheres reach, in
-/// 0.001 A. The results do not depend on it.
+/// How much farther than two spheres reach the first search for the nearest point looks, in 0.001
+/// A. The results do not depend on it.
 const FIRST_REACH: u32 = 1_000;
 
-/// Residues of a structure that take half a unit of room more: small structures expose more.
+/// So many residues of a structure get half a unit of room more: small structures expose more.
 const SMALL: u32 = 64;
-/// Atoms that take a unit of room, of those that belong to no residue.
+/// Atoms that belong to no residue get a unit of room for each so many of them.
 const ATOMS_PER_UNIT: u32 = 8;
 
 /// The extent of a structure with room for its exposed points: a unit for each residue, and more.
 pub(super) fn with_point_room(extent: Extent, structure: &CheckedStructure) -> Extent {
     // The loose atoms follow the residues', and the extent has checked that all fit 32 bits.
-    let of_residues = structure.atom_start.last().copied().unwrap_or(0);
-    let loose = structure.xyz.len() as u32 - of_residues;
+    let residue_atom_count = structure.atom_start.last().copied().unwrap_or(0);
+    let loose = structure.xyz.len() as u32 - residue_atom_count;
     let more = extent[RESIDUES].min(SMALL).div_ceil(2) + loose.div_ceil(ATOMS_PER_UNIT);
     extent.with(PAIR_ROOM, extent[RESIDUES] + more)
 }
@@ -250,8 +250,9 @@ fn points_per_unit(count: u32, probe: u32) -> usize {
     }
 }
 
-/// The distance below which points are joined, in 0.001 A. A point of the sphere of the largest radius
-/// is within 0.75 sqrt(4 pi / N) radii of a test point, and two patches that meet are so near to both.
+/// The distance below which points are joined, in 0.001 A. Every point of the sphere of the largest
+/// radius is within 0.75 sqrt(4 pi / N) radii of a test point. Where the exposed patches of two
+/// spheres meet, each has a test point within that distance of the meeting point.
 fn apart(count: u32, radius_max: u32) -> u32 {
     let spacing = (4.0 * std::f64::consts::PI / f64::from(count)).sqrt();
     (1.5 * spacing * f64::from(radius_max)).min(APART_MAX) as u32

@@ -14,8 +14,8 @@ impl Twin for residue_depth::Views<'_> {
         let depths: &mut [[f32; 2]] = bytemuck::cast_slice_mut(self.depths);
         for_each_row(&mut depths[..count], 1, |rows, depths| {
             dispatch!(simd::level(), simd => {
-                for (own, depths) in rows.zip(depths) {
-                    let residue = &self.residues[own];
+                for (row, depths) in rows.zip(depths) {
+                    let residue = &self.residues[row];
                     let nearest = NearestPoint {
                         cells: self.cells,
                         points: self.points,
@@ -25,11 +25,11 @@ impl Twin for residue_depth::Views<'_> {
                         radius_max: self.radius_max,
                         own_chain: self.own_chain != 0,
                     };
-                    let alpha = &self.ca[own];
-                    let (mut sum, mut of_alpha) = (0.0, f32::NAN);
+                    let alpha = &self.ca[row];
+                    let (mut sum, mut alpha_depth) = (0.0, f32::NAN);
                     for source in residue.atoms() {
                         let atom = &self.atoms[source];
-                        // The own points are at the radius, and no others are nearer.
+                        // The nearest points of an atom that has any are its own, at its radius.
                         let distance = match self.points.count[source] {
                             0 => f64::from(nearest.squared_from(simd, atom, self.reach)).sqrt(),
                             _ => f64::from(atom.tag.radius_milli() + self.probe),
@@ -37,13 +37,13 @@ impl Twin for residue_depth::Views<'_> {
                         let depth = (distance - f64::from(self.probe)) * 0.001;
                         sum += depth;
                         if alpha.is_present() && alpha.position == atom.position {
-                            of_alpha = depth as f32;
+                            alpha_depth = depth as f32;
                         }
                     }
                     let mean = sum / f64::from(residue.atom_count);
                     // Infinite where there is no surface.
                     let is_finite = residue.atom_count > 0 && mean < 1e30;
-                    *depths = if is_finite { [mean as f32, of_alpha] } else { [f32::NAN; 2] };
+                    *depths = if is_finite { [mean as f32, alpha_depth] } else { [f32::NAN; 2] };
                 }
             });
         });
@@ -74,19 +74,19 @@ impl NearestPoint<'_> {
             let point = atom.position;
             let grid = &self.structure.atom_grid;
             let runs = self.cells.runs(grid, point.into(), reach as i32);
-            for (at, lanes) in vectors_of(simd, runs) {
-                let [dx, dy, dz] = self.cells.differences(simd, at, lanes, point);
+            for (first, lanes) in vectors_of(simd, runs) {
+                let [dx, dy, dz] = self.cells.differences(simd, first, lanes, point);
                 let d2 = dx * dx + dy * dy + dz * dz;
                 let farthest = self.farthest(least, self.radius_max);
                 let near = d2.simd_lt(farthest * farthest) & first_lanes(simd, lanes);
                 for lane in lanes_of(near.to_bitmask()) {
-                    let source = self.cells.source[at + lane] as usize;
+                    let source = self.cells.source[first + lane] as usize;
                     let to = [dx[lane], dy[lane], dz[lane]];
-                    let tags = [atom.tag, self.cells.tag[at + lane]];
-                    self.take(simd, tags, source, to, d2[lane], &mut least);
+                    let tags = [atom.tag, self.cells.tag[first + lane]];
+                    self.update(simd, tags, source, to, d2[lane], &mut least);
                 }
             }
-            // Points that are nearer are of atoms within this.
+            // Points that are nearer belong to atoms within this distance.
             let needed = self.farthest(least, self.radius_max);
             if needed <= reach as f32 {
                 return least;
@@ -100,7 +100,7 @@ impl NearestPoint<'_> {
                 (2 * reach).min(REACH)
             };
         }
-        // The points are farther than any search in cells: all atoms come.
+        // The nearest point is farther than a search in cells reaches, so all atoms are tested.
         let from = atom.position;
         for source in self.structure.atoms() {
             let other = &self.atoms[source];
@@ -112,45 +112,46 @@ impl NearestPoint<'_> {
                 ];
                 let d2 = x * x + y * y + z * z;
                 let tags = [atom.tag, other.tag];
-                self.take(simd, tags, source, [x, y, z], d2, &mut least);
+                self.update(simd, tags, source, [x, y, z], d2, &mut least);
             }
         }
         least
     }
 
-    /// Atoms at this distance or farther have no point nearer than `least`, the square of a distance,
-    /// and one more than the rounding errors.
+    /// Atoms of this radius at this distance or farther have no point nearer than `least`, which is
+    /// the square of a distance. The distance includes 1 for rounding errors.
     fn farthest(&self, least: f32, radius: u32) -> f32 {
         least.sqrt() + radius as f32 + 1.0
     }
 
-    /// Takes the points of an atom: the tags of both atoms, where it is relative to the first, and the
-    /// square of that.
+    /// Lowers `least` to the squared distance of the nearest point of atom `source`. The tags are
+    /// those of the atom whose depth is computed and of `source`; `to` is the vector from the first
+    /// to the second, and `d2` its squared length.
     #[inline(always)]
-    fn take<S: Simd>(
+    fn update<S: Simd>(
         &self,
         simd: S,
-        [own, tag]: [AtomTag; 2],
+        [own_tag, tag]: [AtomTag; 2],
         source: usize,
         to: [f32; 3],
         d2: f32,
         least: &mut f32,
     ) {
-        let points = self.points.of(source);
+        let points = self.points.range_of(source);
         let farthest = self.farthest(*least, tag.radius_milli() + self.probe);
         if points.is_empty()
-            || (self.own_chain && own.chain() != tag.chain())
+            || (self.own_chain && own_tag.chain() != tag.chain())
             || d2 >= farthest * farthest
         {
             return;
         }
         let mut nearest = S::f32s::splat(simd, f32::INFINITY);
-        for (at, lanes) in vectors(simd, points) {
-            let [x, y, z] = self.points.load(simd, at, lanes);
+        for (first, lanes) in vectors(simd, points) {
+            let [x, y, z] = self.points.load(simd, first, lanes);
             let (x, y, z) = (x + to[0], y + to[1], z + to[2]);
             let squares = x * x + y * y + z * z;
-            let own = first_lanes(simd, lanes);
-            nearest = nearest.min(own.select(squares, S::f32s::splat(simd, f32::INFINITY)));
+            let in_range = first_lanes(simd, lanes);
+            nearest = nearest.min(in_range.select(squares, S::f32s::splat(simd, f32::INFINITY)));
         }
         let nearer = nearest.simd_lt(*least);
         for lane in lanes_of(nearer.to_bitmask()) {

@@ -20,14 +20,14 @@ pub(in super::super) struct PointTotals {
 }
 
 impl PointTotals {
-    /// The extent that a structure needs for its points, if it is larger than its own.
+    /// The extent that a structure needs for its points; `None` if its extent is large enough.
     pub(in super::super) fn outgrown(
         &self,
         views: &ReadViews<'_>,
-        at: Extent,
+        offset: Extent,
         extent: Extent,
     ) -> Option<Extent> {
-        let points = views.get(self.totals)[at[STRUCTURES] as usize] as usize;
+        let points = views.get(self.totals)[offset[STRUCTURES] as usize] as usize;
         let units = u32::try_from(points.div_ceil(self.per_unit)).unwrap_or(u32::MAX);
         (units > extent[PAIR_ROOM]).then(|| extent.with(PAIR_ROOM, units))
     }
@@ -35,37 +35,37 @@ impl PointTotals {
 
 impl Points<'_> {
     /// The points of an atom.
-    pub(super) fn of(&self, atom: usize) -> Range<usize> {
+    pub(super) fn range_of(&self, atom: usize) -> Range<usize> {
         let start = self.start[atom] as usize;
         start..start + self.count[atom] as usize
     }
 
-    /// The vectors of points from `at` on, relative to their atoms. Only the first `lanes` lanes are
-    /// defined.
+    /// The vectors of points from `first` on, relative to their atoms. Only the first `lanes` lanes
+    /// are defined.
     #[inline(always)]
-    pub(super) fn load<S: Simd>(&self, simd: S, at: usize, lanes: usize) -> [S::f32s; 3] {
+    pub(super) fn load<S: Simd>(&self, simd: S, first: usize, lanes: usize) -> [S::f32s; 3] {
         // A map of the array is not inlined, and takes a third of the time.
         [
-            simd::load(simd, bytemuck::cast_slice(self.x), at, lanes).bitcast(),
-            simd::load(simd, bytemuck::cast_slice(self.y), at, lanes).bitcast(),
-            simd::load(simd, bytemuck::cast_slice(self.z), at, lanes).bitcast(),
+            simd::load(simd, bytemuck::cast_slice(self.x), first, lanes).bitcast(),
+            simd::load(simd, bytemuck::cast_slice(self.y), first, lanes).bitcast(),
+            simd::load(simd, bytemuck::cast_slice(self.z), first, lanes).bitcast(),
         ]
     }
 }
 
 impl Cells<'_> {
-    /// The vectors of differences of sorted atoms from `at` on from a position. Only the first
-    /// `lanes` lanes are defined.
+    /// The vectors of the differences between the sorted atoms from index `first` on and the
+    /// position `from`. Only the first `lanes` lanes are defined.
     #[inline(always)]
     pub(super) fn differences<S: Simd>(
         &self,
         simd: S,
-        at: usize,
+        first: usize,
         lanes: usize,
         from: Position,
     ) -> [S::f32s; 3] {
         let difference = |values: &[i32], from: i32| -> S::f32s {
-            (simd::load(simd, values, at, lanes) - from).to_float()
+            (simd::load(simd, values, first, lanes) - from).to_float()
         };
         [
             difference(self.x, from.x),
@@ -80,9 +80,9 @@ impl Twin for exposed_spans::Views<'_> {
     fn run(self) {
         let structures = StructureSpan::live(self.header, self.structures);
         let words = self.words as usize;
-        let points_of = |own: usize| -> u32 {
-            let bits = &self.bits[own * words..][..words];
-            if self.atoms[own].is_present() {
+        let points_of = |atom: usize| -> u32 {
+            let bits = &self.bits[atom * words..][..words];
+            if self.atoms[atom].is_present() {
                 bits.iter().map(|word| word.count_ones()).sum()
             } else {
                 0
@@ -96,9 +96,9 @@ impl Twin for exposed_spans::Views<'_> {
             |(((structure, &[first, room]), (starts, counts)), total)| {
                 let mut sum = 0u64;
                 let places = starts.iter_mut().zip(counts.iter_mut());
-                for (own, (start, count)) in structure.atoms().zip(places) {
+                for (atom, (start, count)) in structure.atoms().zip(places) {
                     *start = first.wrapping_add(sum as u32);
-                    *count = points_of(own);
+                    *count = points_of(atom);
                     sum += u64::from(*count);
                 }
                 *total = i32::try_from(sum).unwrap_or(i32::MAX);
@@ -112,11 +112,11 @@ impl Twin for exposed_spans::Views<'_> {
 
 /// The points of a structure in the batch's list. They end where its last atom's end.
 pub(super) fn points_of(structure: &StructureSpan, starts: &[u32], counts: &[u32]) -> Range<usize> {
-    let own = structure.atoms();
-    let own = own.map(|atom| starts[atom] as usize..(starts[atom] + counts[atom]) as usize);
-    let mut own = own.filter(|points| !points.is_empty());
-    match own.next() {
-        Some(first) => first.start..own.next_back().map_or(first.end, |last| last.end),
+    let ranges = structure.atoms();
+    let ranges = ranges.map(|atom| starts[atom] as usize..(starts[atom] + counts[atom]) as usize);
+    let mut ranges = ranges.filter(|points| !points.is_empty());
+    match ranges.next() {
+        Some(first) => first.start..ranges.next_back().map_or(first.end, |last| last.end),
         None => 0..0,
     }
 }
@@ -145,15 +145,15 @@ impl Twin for exposed_list::Views<'_> {
             for (parent, point) in parents.iter_mut().zip(points.clone()) {
                 *parent = point as u32;
             }
-            for (own, body) in structure.atoms().zip(bodies) {
-                *body = own as u32;
+            for (atom, body) in structure.atoms().zip(bodies) {
+                *body = atom as u32;
                 // Atoms of a structure that has too little room have no points.
-                if self.counts[own] == 0 {
+                if self.counts[atom] == 0 {
                     continue;
                 }
-                let radius = (self.atoms[own].tag.radius_milli() + self.probe) as f32;
-                let mut place = self.starts[own] as usize - points.start;
-                for (word, &bits) in self.bits[own * words..][..words].iter().enumerate() {
+                let radius = (self.atoms[atom].tag.radius_milli() + self.probe) as f32;
+                let mut place = self.starts[atom] as usize - points.start;
+                for (word, &bits) in self.bits[atom * words..][..words].iter().enumerate() {
                     for bit in lanes_of(u64::from(bits)) {
                         let axes = [&mut *x, &mut *y, &mut *z];
                         for (axis, sphere) in axes.into_iter().zip(sphere) {

@@ -23,7 +23,7 @@ impl Twin for join_surface::Views<'_> {
             .iter()
             .map(|structure| points_of(structure, self.points.start, self.points.count));
         let points: Vec<_> = points.collect();
-        let search = Search {
+        let search = SurfaceSearch {
             atoms: self.atoms,
             cells: self.cells,
             points: self.points,
@@ -45,8 +45,8 @@ impl Twin for join_surface::Views<'_> {
                 start: points.start,
             };
             dispatch!(simd::level(), simd => {
-                for own in structure.atoms() {
-                    search.join(simd, structure, own, &mut bodies, &mut surface);
+                for atom in structure.atoms() {
+                    search.join(simd, structure, atom, &mut bodies, &mut surface);
                 }
             });
         });
@@ -54,7 +54,7 @@ impl Twin for join_surface::Views<'_> {
 }
 
 /// The search for atoms whose spheres overlap, and for their points that are near.
-struct Search<'a> {
+struct SurfaceSearch<'a> {
     atoms: &'a [Atom],
     cells: Cells<'a>,
     points: Points<'a>,
@@ -65,22 +65,22 @@ struct Search<'a> {
     own_chain: bool,
 }
 
-impl Search<'_> {
+impl SurfaceSearch<'_> {
     /// Joins an atom and its points with those of earlier atoms, and its points with each other.
     #[inline(always)]
     fn join<S: Simd>(
         &self,
         simd: S,
         structure: &StructureSpan,
-        own: usize,
+        atom: usize,
         bodies: &mut Forest<'_>,
         surface: &mut Forest<'_>,
     ) {
-        let Atom { position, tag } = self.atoms[own];
+        let Atom { position, tag } = self.atoms[atom];
         if !tag.is_atom() {
             return;
         }
-        let mine = self.points.of(own);
+        let mine = self.points.range_of(atom);
         for point in mine.clone() {
             self.join_near::<S, true>(simd, point, [0.0; 3], mine.start..point, surface);
         }
@@ -91,24 +91,24 @@ impl Search<'_> {
             .cells
             .runs(&structure.atom_grid, position.into(), reach as i32);
         let sources: &[i32] = bytemuck::cast_slice(self.cells.source);
-        for (at, lanes) in vectors_of(simd, runs) {
-            let [dx, dy, dz] = self.cells.differences(simd, at, lanes, position);
+        for (first, lanes) in vectors_of(simd, runs) {
+            let [dx, dy, dz] = self.cells.differences(simd, first, lanes, position);
             let d2 = dx * dx + dy * dy + dz * dz;
-            let earlier = load(simd, sources, at, lanes).simd_lt(own as i32);
+            let earlier = load(simd, sources, first, lanes).simd_lt(atom as i32);
             let mut wanted =
                 d2.simd_lt((reach as f32) * (reach as f32)) & earlier & first_lanes(simd, lanes);
             if self.own_chain {
-                wanted &= simd::of_chain(simd, self.cells.tag, at, lanes, tag);
+                wanted &= simd::in_same_chain(simd, self.cells.tag, first, lanes, tag);
             }
             for lane in lanes_of(wanted.to_bitmask()) {
-                let (other, d2) = (self.cells.source[at + lane] as usize, d2[lane]);
-                let others = self.cells.tag[at + lane].radius_milli() + self.probe;
+                let (other, d2) = (self.cells.source[first + lane] as usize, d2[lane]);
+                let others = self.cells.tag[first + lane].radius_milli() + self.probe;
                 let both = (radius + others) as f32;
                 if d2 < both * both {
-                    bodies.join(own, other);
+                    bodies.join(atom, other);
                 }
                 let near = (radius + others + self.apart) as f32;
-                let theirs = self.points.of(other);
+                let theirs = self.points.range_of(other);
                 if mine.is_empty() || theirs.is_empty() || d2 >= near * near {
                     continue;
                 }
@@ -119,8 +119,9 @@ impl Search<'_> {
         }
     }
 
-    /// Joins the points of an atom with those of another at `to` from it, if they are within `near`
-    /// of that one.
+    /// Joins the points `mine` of an atom with the points `theirs` of another atom, which is at
+    /// `to` from the first. Points of the first that are not within `near` of the second are
+    /// skipped.
     #[inline(always)]
     fn join_points<S: Simd>(
         &self,
@@ -131,19 +132,20 @@ impl Search<'_> {
         near: f32,
         surface: &mut Forest<'_>,
     ) {
-        for (at, lanes) in vectors(simd, mine) {
-            let [x, y, z] = self.points.load(simd, at, lanes);
+        for (first, lanes) in vectors(simd, mine) {
+            let [x, y, z] = self.points.load(simd, first, lanes);
             let (x, y, z) = (x - to[0], y - to[1], z - to[2]);
             let is_near = (x * x + y * y + z * z).simd_lt(near * near) & first_lanes(simd, lanes);
             for lane in lanes_of(is_near.to_bitmask()) {
-                self.join_near::<S, false>(simd, at + lane, to, theirs.clone(), surface);
+                self.join_near::<S, false>(simd, first + lane, to, theirs.clone(), surface);
             }
         }
     }
 
-    /// Joins a point with those of `others` that are near it. Their atom is at `to` from the point's;
-    /// or it is the same if ONE_ATOM. Points of two atoms are joined only if the line from one to the
-    /// other leaves both spheres at once: on the two sides of a thin wall it does not.
+    /// Joins a point with the points `others` that are near it. Their atom is at `to` from the
+    /// point's atom, or the same atom with `ONE_ATOM`. Points of two atoms are joined only if the
+    /// line from one to the other leaves both spheres at once, which it does not between the two
+    /// sides of a thin wall.
     #[inline(always)]
     fn join_near<S: Simd, const ONE_ATOM: bool>(
         &self,
@@ -159,8 +161,8 @@ impl Search<'_> {
             self.points.y[point],
             self.points.z[point],
         ];
-        for (at, lanes) in vectors(simd, others) {
-            let [to_x, to_y, to_z] = self.points.load(simd, at, lanes);
+        for (first, lanes) in vectors(simd, others) {
+            let [to_x, to_y, to_z] = self.points.load(simd, first, lanes);
             let x = to_x - (from[0] - to[0]);
             let y = to_y - (from[1] - to[1]);
             let z = to_z - (from[2] - to[2]);
@@ -172,7 +174,7 @@ impl Search<'_> {
                 wanted &= from_first.simd_ge(0.0) & from_second.simd_le(0.0);
             }
             for lane in lanes_of(wanted.to_bitmask()) {
-                surface.join(point, at + lane);
+                surface.join(point, first + lane);
             }
         }
     }
@@ -192,16 +194,21 @@ impl Twin for surface_ends::Views<'_> {
                 parents: bodies,
                 start,
             };
-            for own in structure.atoms() {
-                let points = self.points.of(own);
-                if !self.atoms[own].is_present() || points.is_empty() {
+            for atom in structure.atoms() {
+                let points = self.points.range_of(atom);
+                if !self.atoms[atom].is_present() || points.is_empty() {
                     continue;
                 }
-                let x = self.atoms[own].position.x - structure.atom_grid.origin[0];
-                // No point is so far from its atom.
+                let x = self.atoms[atom].position.x - structure.atom_grid.origin[0];
+                // No point is so far from its atom, so the sum is not negative.
                 let corner = x + (1 << 16);
-                let key = |at: usize| [!(at as u32), (corner + self.points.x[at] as i32) as u32];
-                let end = &mut ends[bodies.root(own) - start];
+                let key = |point: usize| {
+                    [
+                        !(point as u32),
+                        (corner + self.points.x[point] as i32) as u32,
+                    ]
+                };
+                let end = &mut ends[bodies.root(atom) - start];
                 for key in points.map(key) {
                     if (key[1], key[0]) > (end[1], end[0]) {
                         *end = key;
@@ -237,19 +244,19 @@ impl Twin for outer_surface::Views<'_> {
                 parents,
                 start: points.start,
             };
-            for (own, count) in structure.atoms().zip(counts) {
-                if !self.atoms[own].is_present() || *count == 0 {
+            for (atom, count) in structure.atoms().zip(counts) {
+                if !self.atoms[atom].is_present() || *count == 0 {
                     continue;
                 }
-                let last = !ends[bodies.root(own)][0] as usize;
+                let last = !ends[bodies.root(atom)][0] as usize;
                 let outer = surface.root(last);
-                let mine = self.starts[own] as usize..(self.starts[own] + *count) as usize;
+                let mine = self.starts[atom] as usize..(self.starts[atom] + *count) as usize;
                 let mut any = false;
-                for at in mine {
-                    let is_outer = surface.root(at) == outer;
+                for point in mine {
+                    let is_outer = surface.root(point) == outer;
                     any |= is_outer;
                     if !is_outer {
-                        x[at - points.start] = NOT_OUTER;
+                        x[point - points.start] = NOT_OUTER;
                     }
                 }
                 if !any {

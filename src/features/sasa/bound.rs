@@ -9,13 +9,13 @@ use super::super::layout::{LIGANDS, RESIDUES, StructureSpan};
 use super::super::recorder::FeatureRecorder;
 use super::super::results::Results;
 use super::neighbours::Neighbours;
-use super::others::{Glycans, Rest};
-use super::shrake_rupley::{Areas, Inputs, Sphere, areas_of};
+use super::others::{AllExcept, Glycans};
+use super::shrake_rupley::{AreaInputs, Areas, Sphere, areas_of};
 use super::{Sasa, shared_areas};
 use fearless_simd::dispatch;
 
-/// Areas in the model with the atoms of ligands, ions and glycans, `[residues, 3]` in A^2, of which
-/// the first is that of all atoms of the residue; NaN for a residue without atoms.
+/// Areas in the model with the atoms of ligands, ions and glycans, `[residues, 3]` in A^2: of all
+/// atoms, of the side chain and of the polar atoms; NaN for a residue without atoms.
 pub(in crate::features) fn bound_areas(r: &mut FeatureRecorder<'_>) -> Results<f32> {
     let points = shared_areas(r).points;
     let settings: &Sasa = r.settings();
@@ -36,8 +36,8 @@ pub(in crate::features) fn bound_areas(r: &mut FeatureRecorder<'_>) -> Results<f
     areas
 }
 
-/// The area that glycans bury, `[residues]` in A^2: the area among the atoms of the polymer less
-/// that among these and glycans; NaN for a residue without atoms.
+/// The area that glycans bury, `[residues]` in A^2: the area in the polymer less the area in the
+/// polymer with its glycans; NaN for a residue without atoms.
 pub(in crate::features) fn glycan_deltas(r: &mut FeatureRecorder<'_>) -> Results<f32> {
     let points = shared_areas(r).points;
     let settings: &Sasa = r.settings();
@@ -58,8 +58,8 @@ pub(in crate::features) fn glycan_deltas(r: &mut FeatureRecorder<'_>) -> Results
     deltas
 }
 
-/// The area of each ligand alone, and what the rest of the model buries of it, `[ligands, 2]` in
-/// A^2; NaN for a ligand without atoms.
+/// The area of each ligand alone, and the part of it that the rest of the model buries, `[ligands,
+/// 2]` in A^2; NaN for a ligand without atoms.
 pub(in crate::features) fn ligand_areas(r: &mut FeatureRecorder<'_>) -> Results<f32> {
     let points = shared_areas(r).points;
     let settings: &Sasa = r.settings();
@@ -84,7 +84,7 @@ pub(in crate::features) fn ligand_areas(r: &mut FeatureRecorder<'_>) -> Results<
 impl Twin for glycan_sasa_delta::Views<'_> {
     fn run(self) {
         let structures = StructureSpan::live(self.header, self.structures);
-        let inputs = Inputs {
+        let inputs = AreaInputs {
             structures: self.structures,
             residues: self.residues,
             atoms: self.atoms,
@@ -95,14 +95,14 @@ impl Twin for glycan_sasa_delta::Views<'_> {
         for_each_row(deltas, 1, |rows, deltas| {
             let mut scratch = Neighbours::new();
             dispatch!(simd::level(), simd => {
-                for (own, delta) in rows.zip(deltas) {
-                    let residue = &inputs.residues[own];
+                for (row, delta) in rows.zip(deltas) {
+                    let residue = &inputs.residues[row];
                     let glycans = structures[residue.structure as usize].glycan_atoms();
                     *delta = if residue.atom_count > 0 && glycans.is_empty() {
                         0.0
                     } else {
                         let glycans = Glycans::new(glycans);
-                        areas_of(simd, &inputs, &sphere, own, glycans, &mut scratch).delta
+                        areas_of(simd, &inputs, &sphere, row, glycans, &mut scratch).delta
                     };
                 }
             });
@@ -113,7 +113,7 @@ impl Twin for glycan_sasa_delta::Views<'_> {
 /// Computes the areas of ligands alone, and what the rest of the model buries of them.
 impl Twin for ligand_areas::Views<'_> {
     fn run(self) {
-        let inputs = Inputs {
+        let inputs = AreaInputs {
             structures: self.structures,
             residues: self.ligands,
             atoms: self.atoms,
@@ -124,10 +124,10 @@ impl Twin for ligand_areas::Views<'_> {
         for_each_row(areas, 2, |rows, areas| {
             let mut scratch = Neighbours::new();
             dispatch!(simd::level(), simd => {
-                for (own, areas) in rows.zip(areas.chunks_exact_mut(2)) {
-                    let rest = Rest::of(inputs.residues[own].atoms());
+                for (residue, areas) in rows.zip(areas.chunks_exact_mut(2)) {
+                    let others = AllExcept::new(inputs.residues[residue].atoms());
                     let Areas { alone, delta, .. } =
-                        areas_of(simd, &inputs, &sphere, own, rest, &mut scratch);
+                        areas_of(simd, &inputs, &sphere, residue, others, &mut scratch);
                     areas.copy_from_slice(&[alone, delta]);
                 }
             });

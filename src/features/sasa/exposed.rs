@@ -75,9 +75,9 @@ impl Twin for exposed_points::Views<'_> {
                     while !rest.is_empty() {
                         let group = Group::first_of(&atoms[rest.clone()], GROUP_EDGE);
                         scratch.gather(simd, &self.cells, grid, &group, &sphere, others);
-                        for own in rest.start..rest.start + group.len {
-                            let bits = &mut bits[(own - first) * words..][..words];
-                            scratch.mark_open(simd, own, &atoms[own], &sphere, others, bits);
+                        for index in rest.start..rest.start + group.len {
+                            let bits = &mut bits[(index - first) * words..][..words];
+                            scratch.mark_open(simd, index, &atoms[index], &sphere, others, bits);
                         }
                         rest.start += group.len;
                     }
@@ -93,9 +93,9 @@ fn runs_of_chains(atoms: &[Atom], range: Range<usize>) -> impl Iterator<Item = R
     std::iter::from_fn(move || {
         rest.start += atoms[rest.clone()].iter().position(Atom::is_present)?;
         let chain = atoms[rest.start].tag.chain();
-        let own = atoms[rest.clone()].iter();
-        let own = own.take_while(|atom| atom.is_present() && atom.tag.chain() == chain);
-        let run = rest.start..rest.start + own.count();
+        let same = |atom: &&Atom| atom.is_present() && atom.tag.chain() == chain;
+        let length = atoms[rest.clone()].iter().take_while(same).count();
+        let run = rest.start..rest.start + length;
         rest.start = run.end;
         Some(run)
     })

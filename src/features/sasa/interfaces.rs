@@ -1,4 +1,4 @@
-//! What a single other chain buries of a residue's area.
+//! The part of a residue's area that a single other chain buries.
 
 use super::super::cell_kind::CellKind;
 use super::super::cpu::simd;
@@ -9,27 +9,28 @@ use super::super::layout::{PAIR_ROOM, RESIDUES, StructureSpan};
 use super::super::recorder::FeatureRecorder;
 use super::neighbours::Neighbours;
 use super::others::OneChain;
-use super::shrake_rupley::{Inputs, Sphere, sums_of};
+use super::shrake_rupley::{AreaInputs, Sphere, sums_of};
 use super::{Sasa, test_points};
 use crate::record::Buffer;
 use fearless_simd::dispatch;
 use rayon::prelude::*;
 
-/// The partners of residues: for each of them a place in `partners`.
+/// The partners of residues, which are the other chains near them. A residue has a place in
+/// `partners` for each of its partners.
 #[derive(Clone, Copy)]
 pub(in crate::features) struct PartnerBuffers {
     pub(in crate::features) rooms: Buffer<u32>,
     /// Where the places of each residue end.
     pub(in crate::features) ends: Buffer<i32>,
-    /// The chain.
+    /// The chain of the partner at each place.
     pub(in crate::features) partners: Buffer<u32>,
 }
 
-/// What each partner of a residue buries of its area in its own chain, a value for each place: a sum
-/// of test points, each with the square of its atom's radius and the probe.
+/// The part of a residue's area in its own chain that each of its partners buries. A value for each
+/// place: a sum of test points, each with the square of its atom's radius and the probe.
 pub(in crate::features) fn partner_areas(
     r: &mut FeatureRecorder<'_>,
-    of: PartnerBuffers,
+    buffers: PartnerBuffers,
 ) -> Buffer<u64> {
     let settings: &Sasa = r.settings();
     let first = test_points(r);
@@ -40,9 +41,9 @@ pub(in crate::features) fn partner_areas(
         residues: r.residues(),
         atoms: r.atoms(),
         cells: r.cells(CellKind::Atoms),
-        rooms: of.rooms,
-        ends: of.ends,
-        partners: of.partners,
+        rooms: buffers.rooms,
+        ends: buffers.ends,
+        partners: buffers.partners,
         buried,
         first: first as u32,
         points: settings.points,
@@ -56,7 +57,7 @@ pub(in crate::features) fn partner_areas(
 impl Twin for interface_areas::Views<'_> {
     fn run(self) {
         let structures = StructureSpan::live(self.header, self.structures);
-        let inputs = Inputs {
+        let inputs = AreaInputs {
             structures: self.structures,
             residues: self.residues,
             atoms: self.atoms,
@@ -74,13 +75,13 @@ impl Twin for interface_areas::Views<'_> {
             entries.iter().map(|(_, places)| places.clone()),
         );
         let rows = entries.par_iter().zip(buried).with_min_len(8);
-        rows.for_each_init(Neighbours::new, |scratch, ((own, places), buried)| {
+        rows.for_each_init(Neighbours::new, |scratch, ((residue, places), buried)| {
             let partners = &self.partners[places.clone()];
             dispatch!(simd::level(), simd => {
                 for (&other, buried) in partners.iter().zip(buried) {
-                    let own_chain = inputs.residues[*own].chain;
-                    let others = OneChain { own: own_chain, other };
-                    (_, *buried) = sums_of(simd, &inputs, &sphere, *own, others, scratch);
+                    let own_chain = inputs.residues[*residue].chain;
+                    let others = OneChain { own_chain, other };
+                    (_, *buried) = sums_of(simd, &inputs, &sphere, *residue, others, scratch);
                 }
             });
         });

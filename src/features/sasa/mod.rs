@@ -27,7 +27,7 @@ pub(super) use interfaces::{PartnerBuffers, partner_areas};
 use neighbours::Neighbours;
 use others::{NoOthers, OneChain, OtherChains, Others};
 pub(super) use shrake_rupley::angstrom2_per_point;
-use shrake_rupley::{Areas, Inputs, Sphere, areas_of};
+use shrake_rupley::{AreaInputs, Areas, Sphere, areas_of};
 use std::ops::RangeInclusive;
 
 /// The allowed numbers of test points per atom.
@@ -87,7 +87,7 @@ impl Feature for Sasa {
     }
 
     fn columns(&self) -> Vec<ColumnDecl> {
-        let of_all = if self.own_chain {
+        let about_sasa = if self.own_chain {
             "Solvent-accessible area of the residue in its chain alone."
         } else {
             "Solvent-accessible area of the residue in the model."
@@ -97,10 +97,10 @@ impl Feature for Sasa {
                 .reference(AREA_TOLERANCE)
                 .rotation(AREA_ROTATION)
         };
-        let total = |table, of: &str| {
-            let about = format!("Sum of sasa over the {of}'s residues.");
+        let total = |table, part: &str| {
+            let about = format!("Sum of sasa over the {part}'s residues.");
             ColumnDecl::residue("sasa_total", ColumnKind::Real, "A^2", about)
-                .of(table)
+                .in_table(table)
                 .reference(Tolerance::relative(1e-3))
                 .rotation(Tolerance {
                     absolute: 20.0,
@@ -108,7 +108,7 @@ impl Feature for Sasa {
                 })
         };
         vec![
-            column("sasa", of_all),
+            column("sasa", about_sasa),
             column(
                 "sasa_side",
                 "Of it, that of all atoms but N, CA, C, O and OXT.",
@@ -124,7 +124,7 @@ impl Feature for Sasa {
 
     fn record(&self, r: &mut FeatureRecorder<'_>) {
         let areas = areas(r);
-        (0..3).for_each(|at| r.column(areas, at));
+        (0..3).for_each(|i| r.column(areas, i));
         summary::sum(r, "sasa", areas);
     }
 
@@ -150,8 +150,8 @@ struct SharedAreas {
 }
 
 /// Areas in the model, or in the chain alone if the settings say so, `[residues, 3]` in A^2: of all
-/// atoms, of the side chain and of the polar atoms; NaN for a residue without atoms. They stay on the device unless the columns of [`Sasa`]
-/// were requested.
+/// atoms, of the side chain and of the polar atoms; NaN for a residue without atoms. They stay on
+/// the device unless the columns of [`Sasa`] were requested.
 pub(super) fn areas(r: &mut FeatureRecorder<'_>) -> Results<f32> {
     shared_areas(r).model
 }
@@ -200,7 +200,7 @@ fn shared_areas(r: &mut FeatureRecorder<'_>) -> SharedAreas {
         return areas;
     }
     let settings: &Sasa = r.settings();
-    let model = if r.is_asked::<Sasa>() {
+    let model = if r.is_requested::<Sasa>() {
         r.results(TableName::Residues, "areas", 3)
     } else {
         r.kept_results("areas", 3)
@@ -265,7 +265,7 @@ fn test_points(r: &mut FeatureRecorder<'_>) -> usize {
 /// Computes the areas of residues in the model.
 impl Twin for sasa::Views<'_> {
     fn run(self) {
-        let inputs = Inputs {
+        let inputs = AreaInputs {
             structures: self.structures,
             residues: self.residues,
             atoms: self.atoms,
@@ -279,17 +279,17 @@ impl Twin for sasa::Views<'_> {
 /// Computes the areas of residues in their chains alone.
 impl Twin for sasa_own_chain::Views<'_> {
     fn run(self) {
-        let inputs = Inputs {
+        let inputs = AreaInputs {
             structures: self.structures,
             residues: self.residues,
             atoms: self.atoms,
             cells: self.cells,
         };
         let sphere = Sphere::in_header(self.header, self.first, self.points, self.probe);
-        model_areas(self.header, self.areas, &inputs, &sphere, |own| {
-            let chain = inputs.residues[own].chain;
+        model_areas(self.header, self.areas, &inputs, &sphere, |residue| {
+            let chain = inputs.residues[residue].chain;
             OneChain {
-                own: chain,
+                own_chain: chain,
                 other: chain,
             }
         });
@@ -300,7 +300,7 @@ impl Twin for sasa_own_chain::Views<'_> {
 fn model_areas<O: Others>(
     header: &[u32],
     areas: &mut [f32],
-    inputs: &Inputs<'_>,
+    inputs: &AreaInputs<'_>,
     sphere: &Sphere,
     others: impl Fn(usize) -> O + Sync,
 ) {
@@ -309,8 +309,8 @@ fn model_areas<O: Others>(
     for_each_row(out, 1, |rows, out| {
         let mut scratch = Neighbours::new();
         dispatch!(simd::level(), simd => {
-            for (own, out) in rows.zip(out) {
-                *out = areas_of(simd, inputs, sphere, own, others(own), &mut scratch).model;
+            for (residue, out) in rows.zip(out) {
+                *out = areas_of(simd, inputs, sphere, residue, others(residue), &mut scratch).model;
             }
         });
     });
@@ -319,7 +319,7 @@ fn model_areas<O: Others>(
 /// Computes the areas of residues in the model, and the areas that other chains bury.
 impl Twin for sasa_delta::Views<'_> {
     fn run(self) {
-        let inputs = Inputs {
+        let inputs = AreaInputs {
             structures: self.structures,
             residues: self.residues,
             atoms: self.atoms,
@@ -330,12 +330,12 @@ impl Twin for sasa_delta::Views<'_> {
         let count = self.header[RESIDUES] as usize;
         let deltas = &mut self.deltas[..count];
         let mut rows: Vec<_> = out[..count].iter_mut().zip(deltas).collect();
-        for_each_row(&mut rows, 1, |own, rows| {
+        for_each_row(&mut rows, 1, |range, rows| {
             let mut scratch = Neighbours::new();
             dispatch!(simd::level(), simd => {
-                for (own, (out, out_delta)) in own.zip(rows) {
+                for (residue, (out, out_delta)) in range.zip(rows) {
                     let Areas { model, delta, .. } =
-                        areas_of(simd, &inputs, &sphere, own, OtherChains, &mut scratch);
+                        areas_of(simd, &inputs, &sphere, residue, OtherChains, &mut scratch);
                     (**out, **out_delta) = (model, delta);
                 }
             });

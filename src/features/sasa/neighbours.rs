@@ -12,12 +12,12 @@ use fearless_simd::prelude::*;
 /// Number of vectors of test points that are tested together; they fit the registers.
 pub(super) const BLOCK: usize = 4;
 
-/// A half space whose plane is nearer to the atom than this is near. An atom has about ten near
-/// ones, which bury nine of ten points, so they are tested first.
+/// A half space is near if its plane is closer to the atom than this, in 0.001 A. An atom has about
+/// ten near half spaces, which bury nine of ten points, so they are tested first.
 const NEAR: f32 = 2_440.0;
 
-/// Number of half spaces between two checks whether any point is left.
-const FEW: usize = 4;
+/// After so many half spaces the test stops if they have buried all points of the vector.
+const HALF_SPACES_PER_CHECK: usize = 4;
 
 /// Searches reach this much beyond the farthest neighbour, which is more than the rounding errors.
 const SLACK: i32 = 1;
@@ -56,39 +56,40 @@ impl Group {
     }
 }
 
-/// Columns of 32-bit values that vectors are packed into, with room for a whole vector behind them.
-struct Packed<const N: usize> {
+/// Columns of 32-bit values that are compacted from lanes of vectors, with room for a whole vector
+/// behind the last value.
+struct Compacted<const N: usize> {
     /// Columns one after the other, each of `room` values.
     values: Vec<u32>,
     room: usize,
     len: usize,
 }
 
-/// The end of [`Packed`] columns, for adding values.
-struct End<'a, const N: usize> {
+/// Appends values to [`Compacted`] columns.
+struct Appender<'a, const N: usize> {
     values: &'a mut [u32],
     room: usize,
     len: usize,
 }
 
-impl<const N: usize> Packed<N> {
+impl<const N: usize> Compacted<N> {
     fn new() -> Self {
-        Packed {
+        Compacted {
             values: Vec::new(),
             room: 0,
             len: 0,
         }
     }
 
-    /// The end of the first `len` values, with room for `more`. Added values count once the columns
-    /// take over the length of the end.
+    /// An appender behind the first `len` values, with room for `more`. The caller sets the
+    /// columns' `len` to the appender's when all values are appended.
     #[inline(always)]
-    fn end(&mut self, len: usize, more: usize) -> End<'_, N> {
+    fn appender(&mut self, len: usize, more: usize) -> Appender<'_, N> {
         let room = len + more + LANES_MAX;
         if room > self.room {
             self.grow(len, 2 * room);
         }
-        End {
+        Appender {
             values: &mut self.values,
             room: self.room,
             len,
@@ -105,22 +106,22 @@ impl<const N: usize> Packed<N> {
         (self.values, self.room) = (values, room);
     }
 
-    /// The vector of a column from `at` on.
+    /// The vector of a column from `first` on.
     #[inline(always)]
-    fn load<S: Simd>(&self, simd: S, column: usize, at: usize) -> S::u32s {
-        let values = &self.values[column * self.room + at..];
+    fn load<S: Simd>(&self, simd: S, column: usize, first: usize) -> S::u32s {
+        let values = &self.values[column * self.room + first..];
         S::u32s::from_slice(simd, &values[..S::u32s::LEN])
     }
 }
 
-impl Packed<1> {
+impl Compacted<1> {
     fn get(&self) -> &[u32] {
         &self.values[..self.len]
     }
 }
 
-impl<const N: usize> End<'_, N> {
-    /// Adds the wanted lanes of a vector to each column.
+impl<const N: usize> Appender<'_, N> {
+    /// Appends the wanted lanes of one vector to each column.
     #[inline(always)]
     fn push<S: Simd>(&mut self, vectors: [S::u32s; N], wanted: S::mask32s) {
         for (column, vector) in vectors.into_iter().enumerate() {
@@ -132,18 +133,19 @@ impl<const N: usize> End<'_, N> {
     }
 }
 
-impl End<'_, 1> {
-    /// Repeats the last value up to a multiple of [`FEW`], and returns the length.
+impl Appender<'_, 1> {
+    /// Repeats the last value up to a multiple of [`HALF_SPACES_PER_CHECK`], and returns the
+    /// length.
     #[inline(always)]
-    fn round(self) -> usize {
-        let end = self.len.next_multiple_of(FEW);
+    fn pad(self) -> usize {
+        let end = self.len.next_multiple_of(HALF_SPACES_PER_CHECK);
         let last = self.values[self.len.saturating_sub(1)];
         self.values[self.len..end].fill(last);
         end
     }
 }
 
-/// Columns of candidates.
+/// The columns of `Neighbours::candidates`; points have the first three.
 const X: usize = 0;
 const Y: usize = 1;
 const Z: usize = 2;
@@ -156,18 +158,18 @@ pub(super) struct Neighbours {
     /// The low corner of the group's box; candidates' positions are relative to it.
     low: [i32; 3],
     /// Atoms that may be neighbours: position, squared radius, index and tag.
-    candidates: Packed<6>,
+    candidates: Compacted<6>,
     /// A half space u . d + t >= 0 for each candidate: vectors of x, y and z of d, and of t, one
     /// after the other.
     half_spaces: Vec<f32>,
     /// The half spaces that can bury points, as indices of their x: near and far ones, and those of
     /// the other atoms.
-    near: Packed<1>,
-    far: Packed<1>,
-    other: Packed<1>,
+    near: Compacted<1>,
+    far: Compacted<1>,
+    other: Compacted<1>,
     /// Test points that the near half spaces do not bury.
-    living: Packed<3>,
-    /// A bit for each test point, set for those in `living`, if they were asked for.
+    remaining: Compacted<3>,
+    /// A bit for each test point, set for those in `remaining`, if they were asked for.
     marks: Vec<u32>,
 }
 
@@ -175,12 +177,12 @@ impl Neighbours {
     pub(super) fn new() -> Self {
         Neighbours {
             low: [0; 3],
-            candidates: Packed::new(),
+            candidates: Compacted::new(),
             half_spaces: Vec::new(),
-            near: Packed::new(),
-            far: Packed::new(),
-            other: Packed::new(),
-            living: Packed::new(),
+            near: Compacted::new(),
+            far: Compacted::new(),
+            other: Compacted::new(),
+            remaining: Compacted::new(),
             marks: Vec::new(),
         }
     }
@@ -203,20 +205,20 @@ impl Neighbours {
         let (tags, sources) = (cast_slice(cells.tag), cast_slice(cells.source));
         let mut len = 0;
         for run in cells.runs_around(grid, low, high, reach) {
-            let mut found = self.candidates.end(len, run.len());
-            for (at, lanes) in vectors(simd, run) {
+            let mut found = self.candidates.appender(len, run.len());
+            for (first, lanes) in vectors(simd, run) {
                 let place = |axis: usize, values: &[i32]| -> S::f32s {
-                    (load(simd, values, at, lanes) - low[axis]).to_float()
+                    (load(simd, values, first, lanes) - low[axis]).to_float()
                 };
                 let (x, y, z) = (place(0, cells.x), place(1, cells.y), place(2, cells.z));
                 // The distance from the box.
                 let out = |axis: usize, v: S::f32s| v - v.max(0.0).min(edges[axis]);
                 let (dx, dy, dz) = (out(0, x), out(1, y), out(2, z));
                 let d2 = dx * dx + dy * dy + dz * dz;
-                let tags = load(simd, tags, at, lanes);
+                let tags = load(simd, tags, first, lanes);
                 let radius: S::f32s =
                     ((tags & AtomTag::RADIUS as i32) + sphere.probe as i32).to_float();
-                let sources = load(simd, sources, at, lanes).bitcast();
+                let sources = load(simd, sources, first, lanes).bitcast();
                 let columns = [
                     x.bitcast(),
                     y.bitcast(),
@@ -239,23 +241,23 @@ impl Neighbours {
     pub(super) fn open_points<S: Simd, O: Others>(
         &mut self,
         simd: S,
-        own: usize,
+        index: usize,
         atom: &Atom,
         sphere: &Sphere,
         others: O,
     ) -> [u64; 2] {
-        self.find(simd, own, atom, sphere, others);
+        self.find(simd, index, atom, sphere, others);
         self.near_pass::<S, false>(simd, sphere);
         self.far_pass::<S, O>(simd)
     }
 
-    /// Sets a bit of `bits` for each open point of an atom, and clears those of all others. There
-    /// are no other atoms: `others` may only say which are present.
+    /// Sets a bit of `bits` for each open point of an atom, and clears the bits of all other
+    /// points. `O` must select no other atoms; `others` only tells which atoms are present.
     #[inline(always)]
     pub(super) fn mark_open<S: Simd, O: Others>(
         &mut self,
         simd: S,
-        own: usize,
+        index: usize,
         atom: &Atom,
         sphere: &Sphere,
         others: O,
@@ -264,15 +266,15 @@ impl Neighbours {
         const { assert!(!O::ANY) };
         self.marks.clear();
         self.marks.resize(bits.len(), 0);
-        self.find(simd, own, atom, sphere, others);
+        self.find(simd, index, atom, sphere, others);
         self.near_pass::<S, true>(simd, sphere);
         bits.copy_from_slice(&self.marks);
-        // The marked points are those of `living`, in their order.
+        // The marked points are those of `remaining`, in their order.
         let words = self.marks.iter().enumerate();
         let mut marked =
             words.flat_map(|(word, &marks)| lanes_of(u64::from(marks)).map(move |bit| (word, bit)));
-        for (at, lanes) in vectors(simd, 0..self.living.len) {
-            let axis = |axis: usize| self.living.load(simd, axis, at).bitcast();
+        for (first, lanes) in vectors(simd, 0..self.remaining.len) {
+            let axis = |axis: usize| self.remaining.load(simd, axis, first).bitcast();
             let point = [axis(X), axis(Y), axis(Z)];
             let open = self.outside(simd, &self.far, &point, first_lanes(simd, lanes));
             let open = open.to_bitmask();
@@ -287,7 +289,7 @@ impl Neighbours {
     fn find<S: Simd, O: Others>(
         &mut self,
         simd: S,
-        own: usize,
+        index: usize,
         atom: &Atom,
         sphere: &Sphere,
         others: O,
@@ -301,10 +303,10 @@ impl Neighbours {
         let candidates = &self.candidates;
         let count = candidates.len;
         let lists = [&mut self.near, &mut self.far, &mut self.other];
-        let [mut near, mut far, mut other] = lists.map(|list| list.end(0, count));
+        let [mut near, mut far, mut other] = lists.map(|list| list.appender(0, count));
         let half_spaces = self.half_spaces.chunks_exact_mut(4 * S::f32s::LEN);
-        for ((at, lanes), half_spaces) in vectors(simd, 0..count).zip(half_spaces) {
-            let column = |column: usize| candidates.load(simd, column, at);
+        for ((first, lanes), half_spaces) in vectors(simd, 0..count).zip(half_spaces) {
+            let column = |column: usize| candidates.load(simd, column, first);
             let dx = column(X).bitcast::<S::f32s>() - point[0];
             let dy = column(Y).bitcast::<S::f32s>() - point[1];
             let dz = column(Z).bitcast::<S::f32s>() - point[2];
@@ -316,11 +318,11 @@ impl Neighbours {
             for (place, values) in vectors.zip([dx, dy, dz, t]) {
                 values.store_slice(place);
             }
-            // The atom itself, or one of the same radius at the same position.
+            // All zeros: the atom itself, or one of the same radius at the same position.
             let [dx, dy, dz, bits] = [dx, dy, dz, t].map(|v| v.bitcast::<S::u32s>());
-            let counts = (dx | dy | dz | bits).simd_ne(0) | column(SOURCE).simd_lt(own as u32);
+            let counts = (dx | dy | dz | bits).simd_ne(0) | column(SOURCE).simd_lt(index as u32);
             let mut buries = t.simd_gt(farthest) & counts & first_lanes(simd, lanes);
-            let place = [lane_numbers + 4 * at as u32];
+            let place = [lane_numbers + 4 * first as u32];
             if O::ANY {
                 let is_own = !others.is_other::<S>(atom.tag, column(TAG), column(SOURCE));
                 other.push::<S>(place, buries & !is_own);
@@ -330,22 +332,23 @@ impl Neighbours {
             near.push::<S>(place, buries & is_near);
             far.push::<S>(place, buries & !is_near);
         }
-        let counts = [near.len, far.round(), other.round()];
+        let counts = [near.len, far.pad(), other.pad()];
         [self.near.len, self.far.len, self.other.len] = counts;
     }
 
-    /// Tests all points against the near half spaces, and keeps the open ones; marks them if MARK.
+    /// Tests all points against the near half spaces, and keeps the open ones in `remaining`. With
+    /// `MARK` also sets their bits in `marks`.
     #[inline(always)]
     fn near_pass<S: Simd, const MARK: bool>(&mut self, simd: S, sphere: &Sphere) {
         let lanes = S::f32s::LEN;
         let near = self.near.get();
-        let mut living = self.living.end(0, sphere.count);
-        for at in (0..sphere.count).step_by(BLOCK * lanes) {
+        let mut remaining = self.remaining.appender(0, sphere.count);
+        for block_start in (0..sphere.count).step_by(BLOCK * lanes) {
             let mut points = [[S::f32s::splat(simd, 0.0); 3]; BLOCK];
             for (index, point) in points.iter_mut().enumerate() {
-                let at = at + index * lanes;
+                let block_start = block_start + index * lanes;
                 for (values, axis) in point.iter_mut().zip(&sphere.axes) {
-                    *values = S::f32s::from_slice(simd, &axis[at..at + lanes]);
+                    *values = S::f32s::from_slice(simd, &axis[block_start..block_start + lanes]);
                 }
             }
             let mut open = [S::i32s::splat(simd, -1); BLOCK];
@@ -356,17 +359,20 @@ impl Neighbours {
                 }
             }
             for (index, (open, point)) in open.into_iter().zip(points).enumerate() {
-                let wanted = sphere.count.saturating_sub(at + index * lanes).min(lanes);
+                let wanted = sphere
+                    .count
+                    .saturating_sub(block_start + index * lanes)
+                    .min(lanes);
                 let is_open = open.simd_lt(0) & first_lanes(simd, wanted);
                 if MARK && wanted > 0 {
-                    let first = at + index * lanes;
+                    let first = block_start + index * lanes;
                     self.marks[first / 32] |= (is_open.to_bitmask() as u32) << (first % 32);
                 }
                 let [x, y, z] = point;
-                living.push::<S>([x.bitcast(), y.bitcast(), z.bitcast()], is_open);
+                remaining.push::<S>([x.bitcast(), y.bitcast(), z.bitcast()], is_open);
             }
         }
-        self.living.len = living.len;
+        self.remaining.len = remaining.len;
     }
 
     /// The number of open points that the far half spaces do not bury without the other atoms, and
@@ -374,8 +380,8 @@ impl Neighbours {
     #[inline(always)]
     fn far_pass<S: Simd, O: Others>(&self, simd: S) -> [u64; 2] {
         let (mut alone, mut model) = (0, 0);
-        for (at, lanes) in vectors(simd, 0..self.living.len) {
-            let axis = |axis: usize| self.living.load(simd, axis, at).bitcast();
+        for (first, lanes) in vectors(simd, 0..self.remaining.len) {
+            let axis = |axis: usize| self.remaining.load(simd, axis, first).bitcast();
             let point = [axis(X), axis(Y), axis(Z)];
             let open = self.outside(simd, &self.far, &point, first_lanes(simd, lanes));
             alone += u64::from(open.to_bitmask().count_ones());
@@ -394,11 +400,11 @@ impl Neighbours {
     fn outside<S: Simd>(
         &self,
         simd: S,
-        list: &Packed<1>,
+        list: &Compacted<1>,
         point: &[S::f32s; 3],
         mut open: S::mask32s,
     ) -> S::mask32s {
-        for few in list.get().chunks_exact(FEW) {
+        for few in list.get().chunks_exact(HALF_SPACES_PER_CHECK) {
             let mut still = S::i32s::splat(simd, -1);
             for &index in few {
                 still &= depth::<S>(half_space::<S>(&self.half_spaces, index), point);

@@ -1,25 +1,28 @@
-//! The atoms that bury points of an atom in the model, but are left out of its area alone.
+//! The other atoms: they bury points of an atom in the model, and are left out where the area of
+//! the atom's residue, chain or ligand alone is computed.
 
 use super::super::layout::AtomTag;
 use fearless_simd::prelude::*;
 use std::ops::Range;
 
-/// Says which atoms are the others, for vectors of neighbours' tags and indices in the batch.
+/// Selects the other atoms among an atom's neighbours.
 pub(super) trait Others: Copy {
-    /// Whether there may be any.
+    /// Whether any atom can be selected.
     const ANY: bool;
 
-    /// Whether each neighbour of an atom with the tag `own` is one of the others.
-    fn is_other<S: Simd>(self, own: AtomTag, tags: S::u32s, sources: S::u32s) -> S::mask32s;
+    /// A mask of the neighbours, with these tags and indices in the batch, that are other atoms for
+    /// an atom with the tag `tag`.
+    fn is_other<S: Simd>(self, tag: AtomTag, tags: S::u32s, sources: S::u32s) -> S::mask32s;
 
-    /// Those of the atoms `near`, with these tags and indices, that are in the model at all.
+    /// The lanes of `near` whose atoms, with these tags and indices in the batch, are in the model
+    /// at all.
     #[inline(always)]
     fn present<S: Simd>(self, near: S::mask32s, _: S::u32s, _: S::u32s) -> S::mask32s {
         near
     }
 }
 
-/// No atoms: the area alone is that in the model.
+/// Selects no atoms: the area alone is the area in the model.
 #[derive(Clone, Copy)]
 pub(super) struct NoOthers;
 
@@ -32,8 +35,7 @@ impl Others for NoOthers {
     }
 }
 
-/// No atoms, of a model that may be one chain: of the atoms only those of `chain` are present, or
-/// all of them.
+/// Selects no atoms. If `chain` is given, only its atoms are in the model.
 #[derive(Clone, Copy)]
 pub(super) struct NoneOfChain {
     pub(super) chain: Option<u32>,
@@ -43,8 +45,8 @@ impl Others for NoneOfChain {
     const ANY: bool = false;
 
     #[inline(always)]
-    fn is_other<S: Simd>(self, own: AtomTag, tags: S::u32s, sources: S::u32s) -> S::mask32s {
-        NoOthers.is_other::<S>(own, tags, sources)
+    fn is_other<S: Simd>(self, tag: AtomTag, tags: S::u32s, sources: S::u32s) -> S::mask32s {
+        NoOthers.is_other::<S>(tag, tags, sources)
     }
 
     #[inline(always)]
@@ -56,7 +58,7 @@ impl Others for NoneOfChain {
     }
 }
 
-/// The atoms of other chains.
+/// Selects the atoms of other chains.
 #[derive(Clone, Copy)]
 pub(super) struct OtherChains;
 
@@ -64,16 +66,16 @@ impl Others for OtherChains {
     const ANY: bool = true;
 
     #[inline(always)]
-    fn is_other<S: Simd>(self, own: AtomTag, tags: S::u32s, _: S::u32s) -> S::mask32s {
-        (tags ^ own.bits()).simd_ge(AtomTag::FIRST_CHAIN_BIT)
+    fn is_other<S: Simd>(self, tag: AtomTag, tags: S::u32s, _: S::u32s) -> S::mask32s {
+        (tags ^ tag.bits()).simd_ge(AtomTag::FIRST_CHAIN_BIT)
     }
 }
 
-/// The atoms of one other chain, or none if that is the own one; those of further chains count as
-/// absent.
+/// Selects the atoms of chain `other`, or none if that is `own_chain`. Only the atoms of these two
+/// chains are in the model.
 #[derive(Clone, Copy)]
 pub(super) struct OneChain {
-    pub(super) own: u32,
+    pub(super) own_chain: u32,
     pub(super) other: u32,
 }
 
@@ -81,18 +83,19 @@ impl Others for OneChain {
     const ANY: bool = true;
 
     #[inline(always)]
-    fn is_other<S: Simd>(self, own: AtomTag, tags: S::u32s, sources: S::u32s) -> S::mask32s {
-        OtherChains.is_other::<S>(own, tags, sources)
+    fn is_other<S: Simd>(self, tag: AtomTag, tags: S::u32s, sources: S::u32s) -> S::mask32s {
+        OtherChains.is_other::<S>(tag, tags, sources)
     }
 
     #[inline(always)]
     fn present<S: Simd>(self, near: S::mask32s, tags: S::u32s, _: S::u32s) -> S::mask32s {
         let chains = tags >> AtomTag::CHAIN_SHIFT;
-        near & (chains.simd_eq(self.own) | chains.simd_eq(self.other))
+        near & (chains.simd_eq(self.own_chain) | chains.simd_eq(self.other))
     }
 }
 
-/// The atoms of glycans: `first` up to `end`. All atoms after them count as absent.
+/// Selects the atoms of glycans: those from index `first` up to `end`. Later atoms are not in the
+/// model.
 #[derive(Clone, Copy)]
 pub(super) struct Glycans {
     first: u32,
@@ -108,23 +111,23 @@ impl Glycans {
     }
 }
 
-/// All atoms but the own ones: `first` and as many as `count`.
+/// Selects all atoms except the `count` atoms from index `first` on.
 #[derive(Clone, Copy)]
-pub(super) struct Rest {
+pub(super) struct AllExcept {
     first: u32,
     count: u32,
 }
 
-impl Rest {
-    pub(super) fn of(own: Range<usize>) -> Self {
-        Rest {
-            first: own.start as u32,
-            count: own.len() as u32,
+impl AllExcept {
+    pub(super) fn new(atoms: Range<usize>) -> Self {
+        AllExcept {
+            first: atoms.start as u32,
+            count: atoms.len() as u32,
         }
     }
 }
 
-impl Others for Rest {
+impl Others for AllExcept {
     const ANY: bool = true;
 
     #[inline(always)]

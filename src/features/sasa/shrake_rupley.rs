@@ -4,9 +4,9 @@
 //! Neighbour j, at d from atom i, buries a test point u of i if u . d >= t, where t = (|d|^2 +
 //! R_i^2 - R_j^2) / (2 R_i), with lengths in 0.001 A. d is exact, and every other operation is
 //! rounded in the same way on all machines, so the counts are the same. Atoms beyond R_i + R_j bury
-//! nothing, so it does not matter which of them are tested. Of atoms of equal radius and position
-//! only the first has open points. Areas are sums of n R^2 in integers, which do not depend on the
-//! order.
+//! nothing, so testing more or fewer of them changes no count. Of several atoms of equal radius and
+//! position only the first has open points. Areas are sums of n R^2 in integers, which do not
+//! depend on the order of the terms.
 
 use super::super::cpu::simd::LANES_MAX;
 use super::super::kernels::Cells;
@@ -21,7 +21,7 @@ use fearless_simd::prelude::*;
 pub(super) const GROUP_EDGE: i32 = 6_000;
 
 /// The kernels' inputs. Buffers may be longer than the batch.
-pub(super) struct Inputs<'a> {
+pub(super) struct AreaInputs<'a> {
     pub(super) structures: &'a [StructureSpan],
     pub(super) residues: &'a [ResidueSpan],
     pub(super) atoms: &'a [Atom],
@@ -84,7 +84,7 @@ impl Sphere {
 pub(super) struct Areas {
     /// Of all atoms, of the side chain and of the polar atoms.
     pub(super) model: [f32; 3],
-    /// Of all atoms, without the other atoms.
+    /// Of all atoms, where the [`Others`] are left out of the model.
     pub(super) alone: f32,
     /// The area that the other atoms bury.
     pub(super) delta: f32,
@@ -94,7 +94,7 @@ pub(super) struct Areas {
 #[inline(always)]
 pub(super) fn areas_of<S: Simd, O: Others>(
     simd: S,
-    inputs: &Inputs<'_>,
+    inputs: &AreaInputs<'_>,
     sphere: &Sphere,
     residue: usize,
     others: O,
@@ -120,7 +120,7 @@ pub(super) fn areas_of<S: Simd, O: Others>(
 #[inline(always)]
 pub(super) fn sums_of<S: Simd, O: Others>(
     simd: S,
-    inputs: &Inputs<'_>,
+    inputs: &AreaInputs<'_>,
     sphere: &Sphere,
     residue: usize,
     others: O,
@@ -133,9 +133,9 @@ pub(super) fn sums_of<S: Simd, O: Others>(
     while !rest.is_empty() {
         let group = Group::first_of(&inputs.atoms[rest.clone()], GROUP_EDGE);
         scratch.gather(simd, &inputs.cells, grid, &group, sphere, others);
-        for own in rest.start..rest.start + group.len {
-            let atom = &inputs.atoms[own];
-            let [alone, open] = scratch.open_points(simd, own, atom, sphere, others);
+        for index in rest.start..rest.start + group.len {
+            let atom = &inputs.atoms[index];
+            let [alone, open] = scratch.open_points(simd, index, atom, sphere, others);
             let unit = u64::from(atom.tag.radius_milli() + sphere.probe).pow(2);
             let counts = [true, atom.tag.is_side(), atom.tag.is_polar()];
             for (sum, counts) in model.iter_mut().zip(counts) {

@@ -4,15 +4,16 @@ use super::*;
 
 /// The nearest atom of another chain: squared distance and chain.
 fn nearest_chains(s: &Structure) -> Vec<Option<(i64, u32)>> {
-    let of_rows = atoms_of_rows(s);
-    let chains_of_rows = of_rows.iter().map(|(row, _)| s.residues[*row].chain);
-    let of_span = |span: &LooseSpan| std::iter::repeat_n(span.chain, span.atom_count as usize);
+    let row_atoms = atoms_of_rows(s);
+    let chains_of_rows = row_atoms.iter().map(|(row, _)| s.residues[*row].chain);
+    let chains_of_span =
+        |span: &LooseSpan| std::iter::repeat_n(span.chain, span.atom_count as usize);
     let chains: Vec<u32> = chains_of_rows
-        .chain(s.loose.iter().flat_map(of_span))
+        .chain(s.loose.iter().flat_map(chains_of_span))
         .collect();
     assert_eq!(chains.len(), s.xyz.len());
     let mut nearest: Vec<Option<(i64, u32)>> = vec![None; s.residues.len()];
-    for (row, a) in of_rows {
+    for (row, a) in row_atoms {
         for (b, &chain) in s.xyz.iter().zip(&chains) {
             if chain != s.residues[row].chain {
                 let found = (distance2(a, *b), chain);
@@ -52,7 +53,7 @@ fn an_interface_is_where_another_chain_is_near() {
         (residue.n, residue.c, residue.cb) = (MISSING, MISSING, MISSING);
     }
     structures.push(tie);
-    let computed = Computed::of(&[FeatureName::Iface], &structures);
+    let computed = Computed::of_features(&[FeatureName::Iface], &structures);
     let (mut near, mut between, mut none) = (0, 0, 0);
     for (n, s) in structures.iter().enumerate() {
         let expected = nearest_chains(s);
@@ -87,36 +88,38 @@ fn an_interface_is_where_another_chain_is_near() {
 #[test]
 fn what_other_chains_bury_is_the_area_of_the_chain_alone_less_that_in_the_model() {
     let mut s = structure(150, 31);
-    let of_rows = *s.atom_start.last().unwrap() as usize;
-    s.xyz.truncate(of_rows);
-    s.element.truncate(of_rows);
-    s.b_factor.truncate(of_rows);
-    s.class.truncate(of_rows);
+    let residue_atom_count = *s.atom_start.last().unwrap() as usize;
+    s.xyz.truncate(residue_atom_count);
+    s.element.truncate(residue_atom_count);
+    s.b_factor.truncate(residue_atom_count);
+    s.class.truncate(residue_atom_count);
     s.loose.clear();
     let alone = |chain: u32| {
-        let mut own = s.clone();
+        let mut chain_alone = s.clone();
         let atoms = atoms_of_rows(&s).into_iter();
         let kept: Vec<bool> = atoms
             .map(|(row, _)| s.residues[row].chain == chain)
             .collect();
         let mut keep = kept.iter();
-        own.xyz.retain(|_| *keep.next().unwrap());
+        chain_alone.xyz.retain(|_| *keep.next().unwrap());
         let mut keep = kept.iter();
-        own.class.retain(|_| *keep.next().unwrap());
-        own.element.truncate(own.xyz.len());
-        own.b_factor.truncate(own.xyz.len());
-        own.atom_start = vec![0];
-        own.residues.retain(|residue| residue.chain == chain);
+        chain_alone.class.retain(|_| *keep.next().unwrap());
+        chain_alone.element.truncate(chain_alone.xyz.len());
+        chain_alone.b_factor.truncate(chain_alone.xyz.len());
+        chain_alone.atom_start = vec![0];
+        chain_alone
+            .residues
+            .retain(|residue| residue.chain == chain);
         for (row, span) in s.atom_start.windows(2).enumerate() {
             if s.residues[row].chain == chain {
-                let end = own.atom_start.last().unwrap() + span[1] - span[0];
-                own.atom_start.push(end);
+                let end = chain_alone.atom_start.last().unwrap() + span[1] - span[0];
+                chain_alone.atom_start.push(end);
             }
         }
-        own
+        chain_alone
     };
     let structures = [s.clone(), alone(0), alone(1), alone(2)];
-    let computed = Computed::of(&[FeatureName::Iface, FeatureName::Sasa], &structures);
+    let computed = Computed::of_features(&[FeatureName::Iface, FeatureName::Sasa], &structures);
     let in_model = computed.reals(0, TableName::Residues, "sasa");
     let deltas = computed.reals(0, TableName::Residues, "sasa_delta");
     let mut alone = [1, 2, 3].map(|n| computed.reals(n, TableName::Residues, "sasa").iter());

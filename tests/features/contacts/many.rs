@@ -19,8 +19,9 @@ const EDGE: i32 = 33;
 fn diagonal_of_a_cube() -> Structure {
     let mut s = structure(7, 0);
     let step = 1_280;
-    let at = |place: i32| (place - EDGE / 2) * step;
-    let cube = (0..EDGE.pow(3)).map(|n| [n % EDGE, n / EDGE % EDGE, n / EDGE.pow(2)].map(at));
+    let coordinate = |place: i32| (place - EDGE / 2) * step;
+    let cube =
+        (0..EDGE.pow(3)).map(|n| [n % EDGE, n / EDGE % EDGE, n / EDGE.pow(2)].map(coordinate));
     let along = (-3..=3).map(|n| [0, 8_000 * n, 8_000 * n]);
     s.xyz = along.chain(cube).collect();
     let count = s.xyz.len();

@@ -74,18 +74,18 @@ fn chain_of(ca: &[[i32; 3]]) -> Structure {
     s
 }
 
-/// Chains whose matrices are awkward: contacts of a line, a ring, pairs, and copies of a blob that
-/// a chain of so many residues links, or nothing.
+/// Chains with difficult contact matrices: a line, a ring, pairs, and copies of a blob that a chain
+/// of some residues links, or that nothing links.
 fn awkward_chains() -> Vec<Structure> {
     let line = |n: i32, apart: i32| (0..n).map(move |i| [apart * i, 0, 0]);
     let ring = (0..24).map(|i| {
         let angle = f64::from(i) * std::f64::consts::TAU / 24.0;
         [angle.cos(), angle.sin(), 0.0].map(|x| (x * 24_000.0) as i32)
     });
-    let blob = |at: i32, sign: i32| {
+    let blob = |centre: i32, sign: i32| {
         (0..40).map(move |i| {
             [
-                at + sign * (i * i * 73 % 11) * 900,
+                centre + sign * (i * i * 73 % 11) * 900,
                 i * 37 % 13 * 800,
                 i % 7 * 1500,
             ]
@@ -133,7 +133,7 @@ fn centrality_is_the_eigenvector_of_the_largest_eigenvalue() {
         residue.ca = MISSING;
     }
     structures.push(bare);
-    let computed = Computed::of(&[FeatureName::Centrality], &structures);
+    let computed = Computed::of_features(&[FeatureName::Centrality], &structures);
     let (mut most, mut known, mut double) = (0, 0, 0);
     for (n, s) in structures.iter().enumerate() {
         let ca = c_alphas(s);
@@ -141,11 +141,12 @@ fn centrality_is_the_eigenvector_of_the_largest_eigenvalue() {
         let residuals = computed.reals(n, TableName::Chains, "eigenvector_residual");
         let mut expected = vec![f64::NAN; ca.len()];
         for (chain, residual) in residuals.iter().enumerate() {
-            let of_chain = |i: &usize| s.residues[*i].chain as usize == chain && ca[*i].is_some();
-            let rows: Vec<usize> = (0..ca.len()).filter(of_chain).collect();
-            let own: Vec<_> = rows.iter().filter_map(|&i| ca[i]).collect();
-            let matrix = contact_matrix(&own);
-            let vector = centrality(&own);
+            let is_in_chain =
+                |i: &usize| s.residues[*i].chain as usize == chain && ca[*i].is_some();
+            let rows: Vec<usize> = (0..ca.len()).filter(is_in_chain).collect();
+            let present: Vec<_> = rows.iter().filter_map(|&i| ca[i]).collect();
+            let matrix = contact_matrix(&present);
+            let vector = centrality(&present);
             if vector.iter().any(|value| value.is_nan()) {
                 double += 1
             } else {
@@ -155,14 +156,14 @@ fn centrality_is_the_eigenvector_of_the_largest_eigenvalue() {
             let degree = |row: &Vec<f64>| row.iter().sum::<f64>() as usize;
             most = most.max(matrix.iter().map(degree).max().unwrap_or(0));
             // The residual of what was found is in the table of chains, and below 1e-6.
-            assert_eq!(residual.is_nan(), own.is_empty());
+            assert_eq!(residual.is_nan(), present.is_empty());
             let v: Vec<f64> = rows.iter().map(|&i| f64::from(found[i])).collect();
             let image = matrix
                 .iter()
                 .map(|row| row.iter().zip(&v).map(|(a, x)| a * x).sum::<f64>());
             let image: Vec<f64> = image.collect();
             let eigenvalue: f64 = image.iter().zip(&v).map(|(a, x)| a * x).sum();
-            if !own.is_empty() && !eigenvalue.is_nan() {
+            if !present.is_empty() && !eigenvalue.is_nan() {
                 let rest = image.iter().zip(&v).map(|(a, x)| a - eigenvalue * x);
                 let rest = rest.map(|x| x * x).sum::<f64>().sqrt();
                 assert!(rest <= 1e-6 * eigenvalue, "{rest} of {eigenvalue}");
@@ -257,12 +258,13 @@ fn clusters_are_connected_components_of_selected_residues() {
             [count]
         );
         let in_chain = |chain: usize| {
-            let of_chain = |i: &usize| s.residues[*i].chain as usize == chain;
-            let own = (0..ca.len()).filter(of_chain).map(|i| expected[i]);
-            let mut own: Vec<i32> = own.filter(|&cluster| cluster != NULL_COUNT).collect();
-            own.sort_unstable();
-            own.dedup();
-            own.len() as i32
+            let is_in_chain = |i: &usize| s.residues[*i].chain as usize == chain;
+            let clusters = (0..ca.len()).filter(is_in_chain).map(|i| expected[i]);
+            let mut clusters: Vec<i32> =
+                clusters.filter(|&cluster| cluster != NULL_COUNT).collect();
+            clusters.sort_unstable();
+            clusters.dedup();
+            clusters.len() as i32
         };
         let expected: Vec<i32> = (0..s.chains.len()).map(in_chain).collect();
         assert_eq!(computed.counts(n, TableName::Chains, "clusters"), expected);
@@ -281,8 +283,8 @@ fn clusters_need_a_selection_that_names_residues() {
     let message = refusal(selecting(&["H", "his"])).unwrap();
     assert!(message.contains("\"his\""), "{message}");
     assert!(refusal(FeatureConfig::default()).is_none());
-    let of_all = FeatureConfig::default().columns(TableName::Residues);
-    assert!(of_all.iter().all(|column| column.name != "cluster"));
+    let all_columns = FeatureConfig::default().columns(TableName::Residues);
+    assert!(all_columns.iter().all(|column| column.name != "cluster"));
 }
 
 #[test]
@@ -298,8 +300,8 @@ fn channels_are_smoothed_over_contacts() {
             values: values.collect(),
         }];
     }
-    let of_none = structure(50, 77);
-    structures.push(of_none);
+    let unrelated = structure(50, 77);
+    structures.push(unrelated);
     for weighted in [false, true] {
         let mut config = asking_for(&[FeatureName::Smooth]);
         config.smooth.channels = vec!["b_ca".to_owned(), "conservation".to_owned()];
@@ -308,7 +310,7 @@ fn channels_are_smoothed_over_contacts() {
         for (n, s) in structures.iter().enumerate() {
             let ca = c_alphas(s);
             let b = |i: usize| s.b_factor.get(s.residues[i].ca as usize).copied();
-            let conservation = |i: usize| s.channels.first().map(|own| own.values[i]);
+            let conservation = |i: usize| s.channels.first().map(|channel| channel.values[i]);
             let smoothed = |value: &dyn Fn(usize) -> Option<f32>| -> Vec<f64> {
                 let mean = |i: usize| {
                     let (mut sum, mut weights) = (0.0, 0.0);
@@ -375,12 +377,12 @@ fn means_of_plddt_have_a_column_of_their_own() {
         asking_for(&[FeatureName::Smooth]),
         &[by_experiment, predicted],
     );
-    let of = |n, column| {
+    let values = |n, column| {
         let means = computed.reals(n, TableName::Residues, column);
         means.iter().map(|mean| mean.to_bits()).collect::<Vec<_>>()
     };
     let nothing = |means: &[u32]| means.iter().all(|mean| f32::from_bits(*mean).is_nan());
-    assert!(!nothing(&of(0, "smooth_b_ca")) && nothing(&of(0, "smooth_plddt")));
-    assert!(nothing(&of(1, "smooth_b_ca")));
-    assert_eq!(of(1, "smooth_plddt"), of(0, "smooth_b_ca"));
+    assert!(!nothing(&values(0, "smooth_b_ca")) && nothing(&values(0, "smooth_plddt")));
+    assert!(nothing(&values(1, "smooth_b_ca")));
+    assert_eq!(values(1, "smooth_plddt"), values(0, "smooth_b_ca"));
 }

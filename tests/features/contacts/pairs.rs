@@ -58,7 +58,8 @@ fn least(s: &Structure, i: usize, j: usize) -> i64 {
     pairs.min().unwrap()
 }
 
-/// The squared distance of two residues by an atom, if both have one. All have some heavy atom.
+/// The squared distance of two residues by their `atom`, if both have it. All residues have heavy
+/// atoms.
 fn squared(
     s: &Structure,
     atom: &str,
@@ -79,12 +80,12 @@ fn points(s: &Structure, atom: &str) -> Vec<Option<[i32; 3]>> {
     }
 }
 
-fn expected(s: &Structure, atom: &str, cutoff: i64, own: bool) -> Rows {
+fn expected(s: &Structure, atom: &str, cutoff: i64, own_chain: bool) -> Rows {
     let points = points(s, atom);
     let mut rows = Rows::new();
     for i in 0..points.len() {
         for j in i + 1..points.len() {
-            if own && s.residues[i].chain != s.residues[j].chain {
+            if own_chain && s.residues[i].chain != s.residues[j].chain {
                 continue;
             }
             let d2 = squared(s, atom, &points, i, j);
@@ -96,12 +97,12 @@ fn expected(s: &Structure, atom: &str, cutoff: i64, own: bool) -> Rows {
     rows
 }
 
-fn expected_nearest(s: &Structure, atom: &str, count: usize, own: bool) -> Rows {
+fn expected_nearest(s: &Structure, atom: &str, count: usize, own_chain: bool) -> Rows {
     let points = points(s, atom);
     let mut rows = Rows::new();
     for i in 0..points.len() {
         let is_wanted =
-            |j: &usize| *j != i && (!own || s.residues[i].chain == s.residues[*j].chain);
+            |j: &usize| *j != i && (!own_chain || s.residues[i].chain == s.residues[*j].chain);
         let others = (0..points.len()).filter(is_wanted);
         let others = others.filter_map(|j| Some((squared(s, atom, &points, i, j)?, j)));
         let mut others: Vec<_> = others.collect();
@@ -126,13 +127,13 @@ fn found(computed: &Computed, n: usize) -> Rows {
 }
 
 fn c_betas(s: &Structure) -> Vec<Option<[i32; 3]>> {
-    let of = |residue: &tapeloop::structure::Residue| {
+    let beta_of = |residue: &tapeloop::structure::Residue| {
         let [n, ca, c] = [residue.n, residue.ca, residue.c].map(|atom| s.position(atom));
-        let own = s.position(residue.cb);
-        let own = own.filter(|_| &residue.parent_comp_id != b"GLY     ");
-        own.or_else(|| Some(virtual_c_beta(n?, ca?, c?)))
+        let beta = s.position(residue.cb);
+        let beta = beta.filter(|_| &residue.parent_comp_id != b"GLY     ");
+        beta.or_else(|| Some(virtual_c_beta(n?, ca?, c?)))
     };
-    s.residues.iter().map(of).collect()
+    s.residues.iter().map(beta_of).collect()
 }
 
 #[test]
@@ -153,7 +154,7 @@ fn pairs_are_those_of_the_definition_in_order() {
             let cutoff = (cutoff * 1000.0) as i64;
             let expected = expected(s, atom, cutoff, chains == "own");
             pairs += expected.len();
-            // Too many to print.
+            // `assert!` instead of `assert_eq!`: the rows are too many to print.
             let are_equal = found(&computed, n) == expected;
             assert!(are_equal, "{atom} {cutoff} {chains}, {n}");
         }
@@ -168,9 +169,9 @@ fn near_and_far() -> Vec<Structure> {
     let mut even = structure(60, 8);
     for (index, residue) in even.residues.iter().enumerate() {
         let atoms = even.atom_start[index] as usize..even.atom_start[index + 1] as usize;
-        let at = [index % 4, index / 4 % 4, index / 16].map(|step| 3_000 * step as i32);
+        let position = [index % 4, index / 4 % 4, index / 16].map(|step| 3_000 * step as i32);
         assert!(!atoms.is_empty() && residue.n as usize == atoms.start);
-        even.xyz[atoms].fill(at);
+        even.xyz[atoms].fill(position);
     }
     structures.push(spread(structure(90, 7)));
     structures.push(even);
@@ -268,7 +269,7 @@ fn a_structure_that_outgrows_its_room_runs_again_by_itself() {
         let expected = expected(s, "ca", 10_000, false);
         assert!(found(&computed, n) == expected, "{n}");
     }
-    // No bucket holds the pairs of the dense one; the others have their results.
+    // No bucket holds the pairs of the dense structure; the other structures get their results.
     let (outcomes, outgrown) = run(512);
     assert_eq!(outgrown, 1);
     let error = outcomes[1].as_ref().unwrap_err();

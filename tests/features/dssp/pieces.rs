@@ -16,16 +16,16 @@ fn part<const N: usize>(s: &Structure, rows: [(usize, usize); N]) -> Structure {
         ..s.clone()
     };
     for (first, end) in rows {
-        for at in first..end {
-            let atoms = s.atom_start[at] as usize..s.atom_start[at + 1] as usize;
+        for residue in first..end {
+            let atoms = s.atom_start[residue] as usize..s.atom_start[residue + 1] as usize;
             let start = part.xyz.len() as u32;
             let moved = |atom: u32| match atom {
                 MISSING => MISSING,
-                atom => atom - s.atom_start[at] + start,
+                atom => atom - s.atom_start[residue] + start,
             };
-            let r = s.residues[at];
+            let r = s.residues[residue];
             part.residues.push(Residue {
-                break_before: r.break_before || at == first,
+                break_before: r.break_before || residue == first,
                 n: moved(r.n),
                 ca: moved(r.ca),
                 c: moved(r.c),
@@ -54,7 +54,7 @@ fn a_helix_cut_out_is_a_helix() {
             .iter()
             .all(|(donor, acceptor)| donor - acceptor >= 3)
     );
-    // Each N-H bonds to the residue four before.
+    // Each N-H is bonded to the residue four before.
     for donor in 4..11 {
         assert_eq!(found.bonds[donor][0].map(|bond| bond.0), Some(donor - 4));
     }
@@ -77,7 +77,7 @@ fn strands_pair_both_ways_along_one_chain_and_between_chains() {
         .iter_mut()
         .for_each(|residue| residue.chain = 1);
     assert!(compute_one(&chains) == parallel);
-    // Each alone is no strand.
+    // Neither strand is one without the other.
     let alone = compute(&[part(&s, [(0, 8)]), part(&s, [(62, 73)])]);
     assert!(alone.iter().all(|strand| !strand.ss8.contains(['E', 'B'])));
 }
@@ -90,7 +90,7 @@ fn no_pattern_spans_a_break_and_no_hydrogen_follows_one() {
     let (whole, broken) = (compute_one(&whole), compute_one(&broken));
     assert!(whole.bonds[28][0].is_some());
     assert_eq!(broken.bonds[28][..2], [None, None]);
-    // The residue itself still takes bonds.
+    // The O of the residue still accepts bonds.
     assert_eq!(broken.bonds[28][2..], whole.bonds[28][2..]);
     assert_eq!(&whole.ss8[22..35], "HHHHHHHHHHHH-");
     assert_eq!(&broken.ss8[22..35], "HHHHH--HHHHH-");
@@ -132,7 +132,8 @@ fn a_residue_without_a_backbone_atom_is_null_and_takes_no_part() {
 fn proline_gives_no_bond() {
     let mut s = sample("1ubi.pdb");
     let donors = compute_one(&s);
-    let donor = (22..34).find(|&at| donors.bonds[at][0].is_some_and(|bond| bond.1 < -2.0));
+    let donor =
+        (22..34).find(|&residue| donors.bonds[residue][0].is_some_and(|bond| bond.1 < -2.0));
     let donor = donor.expect("a helix has strong bonds");
     s.residues[donor].aa = b'P';
     let found = compute_one(&s);
@@ -144,12 +145,12 @@ fn proline_gives_no_bond() {
 fn neighbours_bond_one_way_alone() {
     let structures: Vec<_> = samples().into_iter().map(|(_, s)| s).collect();
     for found in compute(&structures) {
-        for (at, bonds) in found.bonds.iter().enumerate() {
+        for (residue, bonds) in found.bonds.iter().enumerate() {
             let acceptors = bonds[..2].iter().flatten();
             assert!(
                 acceptors
                     .clone()
-                    .all(|bond| bond.0 != at && bond.0 + 1 != at)
+                    .all(|bond| bond.0 != residue && bond.0 + 1 != residue)
             );
             assert!(acceptors.clone().all(|bond| (-9.9..0.0).contains(&bond.1)));
         }

@@ -47,15 +47,18 @@ fn rows(table: &FeatureTable) -> Vec<(usize, usize, f32)> {
 const SLACK: f64 = 1.5e-3;
 
 fn assert_matches(name: &str, s: &Structure, rows: &[(usize, usize, f32)]) {
-    let naive = Naive::of(s);
+    let naive = Naive::new(s);
     let pairs: Vec<_> = rows.iter().map(|row| (row.0, row.1)).collect();
     assert!(pairs.windows(2).all(|pair| pair[0] < pair[1]), "{name}");
     for &(energy, donor, acceptor) in &naive.bonds {
         let found = pairs.binary_search(&(donor, acceptor));
         match found {
-            Ok(at) => {
-                let own = f64::from(rows[at].2);
-                assert!(own < -0.5 && (own - energy).abs() < SLACK, "{name} {donor}");
+            Ok(index) => {
+                let found_energy = f64::from(rows[index].2);
+                assert!(
+                    found_energy < -0.5 && (found_energy - energy).abs() < SLACK,
+                    "{name} {donor}"
+                );
             }
             Err(_) => assert!(energy > -0.5 - SLACK, "{name}: {donor} to {acceptor}"),
         }
@@ -83,7 +86,7 @@ fn rows_are_the_bonds_of_the_definition() {
         assert_matches(name, s, &rows);
         assert_eq!(rows, self::rows(dssp), "{name}");
         // The best two bonds of each N-H are the columns of residues.
-        let found = Found::of(dssp);
+        let found = Found::new(dssp);
         let best = found.bonded();
         assert!(
             best.iter()

@@ -2,8 +2,7 @@
 
 use super::*;
 
-/// The structure with these rows alone, in this order, their chains renumbered by
-/// `chains`, which has the new number of each.
+/// The structure with only these rows, in this order. `chains` has the new number of each chain.
 fn with_rows(s: &Structure, rows: &[usize], chains: &[u32]) -> Structure {
     let mut to = Structure {
         xyz: Vec::new(),
@@ -78,8 +77,8 @@ fn reordered(s: &Structure, turn: usize) -> (Vec<u32>, Vec<usize>) {
 /// Squared distance in 0.001 A of a residue's atoms from a chain's nearest.
 fn nearest_squared(s: &Structure, row: usize, chain: u32) -> i64 {
     let atoms_of = |row: usize| s.atom_start[row] as usize..s.atom_start[row + 1] as usize;
-    let of_chain = (0..s.residues.len()).filter(|&row| s.residues[row].chain == chain);
-    let mut others: Vec<usize> = of_chain.flat_map(atoms_of).collect();
+    let rows_of_chain = (0..s.residues.len()).filter(|&row| s.residues[row].chain == chain);
+    let mut others: Vec<usize> = rows_of_chain.flat_map(atoms_of).collect();
     let mut next = s.atom_start[s.residues.len()] as usize;
     for span in &s.loose {
         let atoms = next..next + span.atom_count as usize;
@@ -125,7 +124,7 @@ fn assert_rows_are_reordered(
             None => NULL_COUNT,
         };
         match (found, expected) {
-            // Its terms are summed in the order of rows, which decides the last bits.
+            // Its terms are summed in the order of rows, which affects the last bits.
             (Column::Real(found), Column::Real(expected)) if decl.name == "wcn" => {
                 for (value, &row) in found.iter().zip(rows) {
                     let close = (value - expected[row]).abs() <= 2e-6 * value;
@@ -138,19 +137,19 @@ fn assert_rows_are_reordered(
                 assert!(found.iter().zip(rows).all(same), "{name}");
             }
             (Column::Count(found), Column::Count(expected)) => {
-                let of_rows: Vec<i32> = rows.iter().map(|&row| expected[row]).collect();
-                let of_rows: Vec<i32> = match decl.kind {
-                    _ if decl.name == "cluster" => renumbered(&of_rows),
+                let expected_of_rows: Vec<i32> = rows.iter().map(|&row| expected[row]).collect();
+                let expected_of_rows: Vec<i32> = match decl.kind {
+                    _ if decl.name == "cluster" => renumbered(&expected_of_rows),
                     _ if PARTNERS.contains(&decl.name.as_str()) => {
-                        of_rows.into_iter().map(new_row).collect()
+                        expected_of_rows.into_iter().map(new_row).collect()
                     }
                     ColumnKind::Chain => {
                         let new = |old: i32| chains.get(old as usize).map_or(-1, |&new| new as i32);
-                        of_rows.into_iter().map(new).collect()
+                        expected_of_rows.into_iter().map(new).collect()
                     }
-                    _ => of_rows,
+                    _ => expected_of_rows,
                 };
-                for ((&found, &expected), &row) in found.iter().zip(&of_rows).zip(rows) {
+                for ((&found, &expected), &row) in found.iter().zip(&expected_of_rows).zip(rows) {
                     // Of chains equally near the first is named, and of partners
                     // bonded equally well: the column of energies is the same.
                     let is_tie = || match decl.kind {

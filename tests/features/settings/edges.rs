@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// Residues of C-alphas alone, each linked to the one before.
-fn of_c_alphas(positions: &[[i32; 3]]) -> Structure {
+/// A structure of residues that have only a C-alpha, each linked to the one before.
+fn structure_of_c_alphas(positions: &[[i32; 3]]) -> Structure {
     let mut s = structure(positions.len(), 0);
     s.xyz = positions.to_vec();
     s.loose.clear();
@@ -22,8 +22,8 @@ fn of_c_alphas(positions: &[[i32; 3]]) -> Structure {
 #[test]
 fn a_distance_of_exactly_the_cutoff_is_outside() {
     // 4.8, 6.4 and 8 make a right triangle.
-    let around = |p: [i32; 3]| of_c_alphas(&[[0, 0, 0], p]);
-    let at = [[8000, 0, 0], [0, -8000, 0], [4800, 6400, 0], [8001, 0, 0]].map(around);
+    let around = |p: [i32; 3]| structure_of_c_alphas(&[[0, 0, 0], p]);
+    let positions = [[8000, 0, 0], [0, -8000, 0], [4800, 6400, 0], [8001, 0, 0]].map(around);
     let inside = [[7999, 0, 0], [4800, 6399, 0], [0, 0, -7999]].map(around);
     let far = [[100_000_000, -100_000_000, 100_000_000]].map(around);
     let config = EngineConfig::new(Features::capacity(64));
@@ -33,7 +33,7 @@ fn a_distance_of_exactly_the_cutoff_is_outside() {
             assert_eq!(column, Column::Count(&[count, count]));
         }
     };
-    assert_near(&at, 0);
+    assert_near(&positions, 0);
     assert_near(&inside, 1);
     assert_near(&far, 0);
 }
@@ -56,7 +56,7 @@ fn the_largest_cutoff_is_exact_too() {
         [22_200, 29_600, 0],
         [22_200, 29_599, 0],
     ];
-    let pairs = pairs.map(|p| of_c_alphas(&[[0, 0, 0], p]));
+    let pairs = pairs.map(|p| structure_of_c_alphas(&[[0, 0, 0], p]));
     let config = EngineConfig::new(Features::capacity(64));
     let tables = compute_with(features, &pairs, &config, 1);
     assert_eq!(tables.len(), 4);
@@ -73,10 +73,10 @@ fn a_residue_without_c_alpha_is_null_and_no_neighbour() {
     let config = EngineConfig::new(Features::capacity(64));
     let table = &compute(slice::from_ref(&s), &config, 1)[0];
     assert_matches(&s, table);
-    let of_c_alpha = [
+    let c_alpha_columns = [
         "cn_ca_8", "wcn", "hse_a_up", "hse_b_up", "phi", "ss8", "b_ca", "b_z",
     ];
-    for column in of_c_alpha.map(|name| of_residues(table, name)) {
+    for column in c_alpha_columns.map(|name| residue_column(table, name)) {
         match column {
             Column::Count(values) => assert_eq!(values[20], NULL_COUNT),
             Column::Real(values) => assert!(values[20].is_nan()),
@@ -85,7 +85,7 @@ fn a_residue_without_c_alpha_is_null_and_no_neighbour() {
     // Its C-beta counts, and is counted, as long as the file has it.
     let near_c_betas = |s: &Structure| {
         let table = &compute(slice::from_ref(s), &config, 1)[0];
-        match of_residues(table, "cn_cb_10") {
+        match residue_column(table, "cn_cb_10") {
             Column::Count(values) => values.to_vec(),
             Column::Real(_) => panic!("cn_cb_10 is a count"),
         }
@@ -138,7 +138,7 @@ fn structures_that_no_reader_makes_are_refused_or_harmless() {
         bits(slice::from_ref(results[0].as_ref().unwrap())),
         bits(slice::from_ref(results[5].as_ref().unwrap()))
     );
-    let Column::Count(up) = of_residues(results[1].as_ref().unwrap(), "hse_a_up") else {
+    let Column::Count(up) = residue_column(results[1].as_ref().unwrap(), "hse_a_up") else {
         panic!("counts")
     };
     assert_eq!(
@@ -160,7 +160,7 @@ fn a_structure_of_100000_residues_is_right() {
     // no search.
     let (count, row) = (100_000i32, 10_000);
     let place = |index| [(index % row) * 3800, (index / row) * 100_000, 0];
-    let line = of_c_alphas(&(0..count).map(place).collect::<Vec<[i32; 3]>>());
+    let line = structure_of_c_alphas(&(0..count).map(place).collect::<Vec<[i32; 3]>>());
     let mut config = EngineConfig::new(Features::capacity(4096));
     config.slots = 1;
     config.buckets.push(Features::capacity(131_072));
@@ -184,7 +184,7 @@ fn a_structure_of_100000_residues_is_right() {
     assert_eq!(column, Column::Count(&expected));
     let found = table.column(TableName::Structures, 0);
     assert_column_close("rg", found, &[rg(&line.xyz)]);
-    // The chains' members are checked at smaller sizes; here that all are there.
+    // Other tests check the members of chains at smaller sizes; this one checks that all are there.
     let Column::Real(z) = table.column(TableName::Residues, 1) else {
         panic!("b_z is real")
     };

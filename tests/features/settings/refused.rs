@@ -107,14 +107,14 @@ fn atoms_in_one_point_reject_their_structure_and_no_other() {
         "{error}"
     );
     assert!(results[0].is_ok() && results[2].is_ok());
-    // The atoms of a ligand count with those of residues, where a feature looks at both.
+    // Where a feature reads both, the atoms of a ligand count with those of residues.
     let mut with_ligand = with_ligands(structure(70, 4), 4);
     let atom = with_ligand.ligands[0].atoms[0];
     with_ligand.ligands[0].atoms = vec![atom; 300].into();
-    let of_ligand = run(FeatureName::Ligands, [&good, &with_ligand, &good]);
-    let error = of_ligand[1].as_ref().unwrap_err();
+    let ligand_results = run(FeatureName::Ligands, [&good, &with_ligand, &good]);
+    let error = ligand_results[1].as_ref().unwrap_err();
     assert!(error.starts_with("write: more than 256 atoms"), "{error}");
-    assert!(of_ligand[0].is_ok() && of_ligand[2].is_ok());
+    assert!(ligand_results[0].is_ok() && ligand_results[2].is_ok());
     assert!(run(FeatureName::Sasa, [&good, &with_ligand, &good])[1].is_ok());
 }
 

@@ -24,8 +24,8 @@ fn chains_of_every_length_and_density_agree() {
     let lengths = [
         1, 2, 3, 31, 33, 511, 513, 1023, 1024, 1025, 2815, 2816, 2817,
     ];
-    // Most residues of a made-up chain have more contacts than a list holds, which those of proteins
-    // never have. Three times as long, none has more than 29.
+    // Most residues of a made-up chain have more contacts than a list holds, which those of
+    // proteins never have. Scaled by three, no residue has more than 29.
     let structures = [1, 3].map(|factor| lengths.map(|residues| one_chain(residues, factor)));
     let features = FeatureConfig {
         features: vec![FeatureName::Centrality],

@@ -1,4 +1,5 @@
-//! Kernels that come as text: compiled together, kept each by itself, and missed without NVRTC.
+//! Kernels that are compiled from text at run time: in parallel, cached one by one, and an error
+//! without NVRTC.
 
 use super::*;
 use tapeloop::ErrorKind;
@@ -52,7 +53,7 @@ fn texts_are_compiled_together_and_kept_each_by_itself() {
         first.compilation().ns / 1_000_000
     ));
 
-    // Another process would find them in the cache, but for one that is new and one that is broken.
+    // Another process would find all kernels in the cache except a new one and a broken one.
     let second = open(cache.path());
     let changed = |image: &Arc<Image>, more: &str| {
         let mut changed = (**image).clone();

@@ -28,8 +28,8 @@ fn too_dense() -> [Structure; 3] {
 fn lattices() -> Structure {
     let mut structure = structure(400, 5);
     for residue in 0..400 {
-        let [first, end] = [residue, residue + 1].map(|it| structure.atom_start[it] as usize);
-        let place = [residue % 5, residue / 5 % 5, residue / 25].map(|it| it as i32);
+        let [first, end] = [residue, residue + 1].map(|row| structure.atom_start[row] as usize);
+        let place = [residue % 5, residue / 5 % 5, residue / 25].map(|step| step as i32);
         let place = [4_000 * place[0], 4_000 * place[1], 700_000 * place[2]];
         let origin = structure.residues[residue].ca;
         let origin = structure.xyz[if origin == MISSING {
@@ -95,14 +95,14 @@ fn structures_that_are_too_dense_are_rejected_alike_and_change_no_other() {
         );
         let tables = |all: &[tapeloop::Result<FeatureTable>]| -> Vec<FeatureTable> {
             all.iter()
-                .filter_map(|it| it.as_ref().ok().cloned())
+                .filter_map(|table| table.as_ref().ok().cloned())
                 .collect()
         };
         for mode in [Mode::Graph, Mode::Stream] {
             for fusion in [Fusion::Off, Fusion::On] {
                 let found = outcomes(&features, &gpu, &pool, (mode, fusion));
-                let of_gpu: Vec<_> = found.iter().map(said).collect();
-                assert_eq!(of_gpu, rejected, "{mode:?}, {fusion:?}");
+                let rejected_on_gpu: Vec<_> = found.iter().map(said).collect();
+                assert_eq!(rejected_on_gpu, rejected, "{mode:?}, {fusion:?}");
                 let (_, unequal) = assert_agree(&features, &tables(&found), &tables(&expected));
                 assert_eq!(unequal, 0, "{mode:?}, {fusion:?}");
             }

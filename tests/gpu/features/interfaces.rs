@@ -26,19 +26,19 @@ pub(super) fn configs() -> [FeatureConfig; 3] {
     })
 }
 
-/// Lets every feature that looks at neighbours leave other chains out.
+/// Makes every feature that searches for neighbours leave other chains out.
 pub(super) fn leave_other_chains_out(features: &mut FeatureConfig) {
     for &name in FeatureName::ALL {
         for (key, _) in features.settings(name) {
             if key.ends_with(".chains") {
-                let own = Setting::Choice("own", &["all", "own"]);
-                features.set(name, key, &own).unwrap();
+                let own_chain = Setting::Choice("own", &["all", "own"]);
+                features.set(name, key, &own_chain).unwrap();
             }
         }
     }
 }
 
-/// The structure with stretches of `stretch` residues in so many chains by turns.
+/// The structure with its residues dealt out to chains in turn, `stretch` residues at a time.
 fn in_chains(mut s: Structure, stretch: usize, chains: usize) -> Structure {
     s.chains = vec![Chain::default(); chains];
     for (index, residue) in s.residues.iter_mut().enumerate() {

@@ -112,18 +112,18 @@ fn own_kernels_compute_columns_after_the_built_in_ones() {
         };
         let tables = run.tables_of(&features, &structures);
         for (table, structure) in tables.iter().zip(&structures) {
-            let column = |at| table.column(TableName::Residues, at);
+            let column = |i| table.column(TableName::Residues, i);
             let (Column::Count(near), Column::Count(cn)) = (column(near), column(cn)) else {
                 panic!("counts")
             };
             assert_eq!(near, cn, "C-alphas within 8 A, {mode:?}");
-            let column = |at| table.column(TableName::Chains, at);
+            let column = |i| table.column(TableName::Chains, i);
             let (Column::Real(sums), Column::Count(long)) = (column(sum), column(long)) else {
                 panic!("a real and a count")
             };
             let mut expected = vec![(0.0, 0); structure.chains.len()];
-            for (at, residue) in structure.residues.iter().enumerate() {
-                expected[residue.chain as usize].0 += 2.0 * score(at);
+            for (row, residue) in structure.residues.iter().enumerate() {
+                expected[residue.chain as usize].0 += 2.0 * score(row);
                 expected[residue.chain as usize].1 += 1;
             }
             for ((sum, long), (score, residues)) in sums.iter().zip(long).zip(expected) {

@@ -7,7 +7,7 @@ use crate::features::sasa::sphere::golden_spiral;
 use fearless_simd::dispatch;
 
 /// Random atoms with a protein's density, in residues of up to 14 atoms and three chains.
-struct Packed {
+struct RandomAtoms {
     structures: Vec<StructureSpan>,
     residues: Vec<ResidueSpan>,
     atoms: Vec<Atom>,
@@ -17,7 +17,7 @@ struct Packed {
     source: Vec<u32>,
 }
 
-fn packed(atom_count: usize) -> Packed {
+fn random_atoms(atom_count: usize) -> RandomAtoms {
     let mut state = 1u64;
     let mut below = |n: u64| {
         state = state
@@ -54,9 +54,14 @@ fn packed(atom_count: usize) -> Packed {
     let cell = |index: &u32| grid.cell_of(atoms[*index as usize].position.into());
     let mut source: Vec<u32> = (0..atom_count as u32).collect();
     source.sort_by_key(cell);
-    let before = |at: usize| source.iter().filter(|index| cell(index) < at).count() as u32;
+    let before = |cell_index: usize| {
+        source
+            .iter()
+            .filter(|index| cell(index) < cell_index)
+            .count() as u32
+    };
     let sorted = || source.iter().map(|&index| atoms[index as usize]);
-    Packed {
+    RandomAtoms {
         structures: vec![StructureSpan {
             residue_start: 0,
             residue_count: residues.len() as u32,
@@ -87,10 +92,10 @@ fn packed(atom_count: usize) -> Packed {
 
 #[test]
 fn every_kind_of_vectors_gives_the_same_areas() {
-    let packed = packed(400);
+    let packed = random_atoms(400);
     let [x, y, z] = &packed.axes;
     let (start, tag, source) = (&packed.start, &packed.tag, &packed.source);
-    let inputs = Inputs {
+    let inputs = AreaInputs {
         structures: &packed.structures,
         residues: &packed.residues,
         atoms: &packed.atoms,
@@ -111,9 +116,9 @@ fn every_kind_of_vectors_gives_the_same_areas() {
             let mut scratch = Neighbours::new();
             let residues = 0..packed.residues.len();
             dispatch!(level, simd => residues
-                .map(|own| (
-                    areas_of(simd, &inputs, &sphere, own, NoOthers, &mut scratch),
-                    areas_of(simd, &inputs, &sphere, own, OtherChains, &mut scratch),
+                .map(|residue| (
+                    areas_of(simd, &inputs, &sphere, residue, NoOthers, &mut scratch),
+                    areas_of(simd, &inputs, &sphere, residue, OtherChains, &mut scratch),
                 ))
                 .collect())
         };
