@@ -9,6 +9,8 @@ fn root_names(lib: &str) -> Vec<&str> {
     names
         .flat_map(|(names, _)| names.split(','))
         .map(str::trim)
+        // Behind the last comma.
+        .filter(|name| !name.is_empty())
         .collect()
 }
 
