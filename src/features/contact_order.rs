@@ -160,12 +160,14 @@ impl Twin for contact_order::Views<'_> {
 
         // The position of each sorted atom's residue, from 1; 0 for an atom of no residue.
         let mut numbers = vec![0; header[ATOMS] as usize];
-        let numbers_of = parts(&mut numbers, structures.iter().map(StructureSpan::atoms));
+        let structure_numbers = parts(&mut numbers, structures.iter().map(StructureSpan::atoms));
         structures
             .par_iter()
-            .zip(numbers_of)
-            .for_each(|(structure, numbers_of)| {
-                for (number, &source) in numbers_of.iter_mut().zip(&cells.source[structure.atoms()])
+            .zip(structure_numbers)
+            .for_each(|(structure, structure_numbers)| {
+                for (number, &source) in structure_numbers
+                    .iter_mut()
+                    .zip(&cells.source[structure.atoms()])
                 {
                     let residue = residue_of[source as usize] as usize;
                     *number = residue

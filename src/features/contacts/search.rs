@@ -395,8 +395,8 @@ impl Twin for nearest_points::Views<'_> {
         let columns = columns.enumerate().with_min_len(64);
         columns.for_each_init(
             NearestSearch::default,
-            |nearest, (residue, ((partners, distances), least))| {
-                let nearest = nearest.nearest_to(&search, residue, count, self.reach);
+            |nearest_search, (residue, ((partners, distances), least))| {
+                let nearest = nearest_search.nearest_to(&search, residue, count, self.reach);
                 fill_partners(partners, nearest, search.structure(residue).residue_start);
                 fill_distances(
                     distances,
@@ -433,8 +433,8 @@ impl Twin for nearest_residues::Views<'_> {
         let columns = columns.enumerate().with_min_len(64);
         columns.for_each_init(
             NearestSearch::default,
-            |nearest, (residue, (partners, distances))| {
-                let nearest = nearest.nearest_to(&search, residue, count, self.reach);
+            |nearest_search, (residue, (partners, distances))| {
+                let nearest = nearest_search.nearest_to(&search, residue, count, self.reach);
                 fill_partners(partners, nearest, search.structure(residue).residue_start);
                 fill_distances(
                     distances,
