@@ -275,7 +275,7 @@ impl Sizes {
 /// Those of the named values that the config lists; all of them if the key is not set.
 fn subset<T: Copy>(keys: &mut Resolver, key: &'static str, known: &[(&'static str, T)]) -> Vec<T> {
     let names: Vec<&'static str> = known.iter().map(|(name, _)| *name).collect();
-    let set = keys.names(key, &names, |_| String::new());
+    let set = keys.names(key, &names);
     let is_chosen = |name: &str| {
         set.as_ref()
             .is_none_or(|set| set.iter().any(|chosen| chosen == name))

@@ -4,19 +4,35 @@ use super::resolver::Resolver;
 use serde_json::{Value as Json, json};
 use std::ops::RangeInclusive;
 use tapeloop::features::{Cutoff, FeatureConfig, FeatureName, Fusion, Reals, Setting, TableName};
+use tapeloop_files::did_you_mean;
 
 /// Range of a cutoff, in angstrom.
 const LENGTH: RangeInclusive<f64> = 0.001..=Cutoff::MAX_ANGSTROM;
 
+/// The features that compute something only if a setting is not the default. Whoever names one of them wants
+/// it computed, so the setting has another default then.
+const SWITCHED_ON_BY_NAME: [FeatureName; 4] = [
+    FeatureName::ResidueDepth,
+    FeatureName::HydrogenBonds,
+    FeatureName::Ligands,
+    FeatureName::Interfaces,
+];
+
 /// Resolves `features` and every setting of every feature. A file may keep the settings of
 /// features that it does not choose.
 pub(super) fn resolve_features(keys: &mut Resolver) -> FeatureConfig {
+    let (features, named) = resolve_names(keys);
     let mut config = FeatureConfig {
-        features: resolve_names(keys),
+        features,
         fusion: keys.choice("fusion", &Fusion::NAMES),
         reals: keys.choice("reals", &Reals::NAMES),
         ..FeatureConfig::default()
     };
+    for name in named {
+        if SWITCHED_ON_BY_NAME.contains(&name) {
+            let_compute(&mut config, name);
+        }
+    }
     for &name in FeatureName::ALL {
         for (key, default) in config.settings(name) {
             let set = read_setting(keys, key, &default);
@@ -31,24 +47,68 @@ pub(super) fn resolve_features(keys: &mut Resolver) -> FeatureConfig {
     config
 }
 
-/// The features that `features` lists by name or preset, in the order of their columns.
-fn resolve_names(keys: &mut Resolver) -> Vec<FeatureName> {
-    let presets = FeatureName::PRESETS;
-    let names = FeatureName::ALL.iter().map(|feature| feature.name());
-    let known: Vec<&'static str> = names.chain(presets.iter().map(|(name, _)| *name)).collect();
-    let set = keys.names("features", &known, instead_of);
-    let is_chosen = |feature: &FeatureName| {
-        let Some(set) = &set else {
-            return true;
-        };
-        let has = |name: &str| set.iter().any(|text| text == name);
-        let mut presets = presets.iter();
-        has(feature.name()) || presets.any(|(name, members)| has(name) && members.contains(feature))
+/// What a name in `features` chooses.
+enum Chosen {
+    Preset(&'static [FeatureName]),
+    /// By its own name, or by that of one of its columns.
+    Feature(FeatureName),
+}
+
+fn chosen(name: &str) -> Option<Chosen> {
+    let mut presets = FeatureName::PRESETS.iter();
+    if let Some((_, members)) = presets.find(|(preset, _)| *preset == name) {
+        return Some(Chosen::Preset(members));
+    }
+    let mut all = FeatureName::ALL.iter().copied();
+    let feature = all.find(|feature| feature.name() == name);
+    let feature = feature.or_else(|| Some(feature_of_column(name)?.feature));
+    feature.map(Chosen::Feature)
+}
+
+/// Whether `names`, separated by commas, are features, presets and columns of features.
+pub fn are_features(names: &str) -> bool {
+    names.split(',').all(|name| chosen(name.trim()).is_some())
+}
+
+/// The features that `features` lists by name, preset or column, in the order of their columns, and those
+/// that it does not list by preset alone.
+fn resolve_names(keys: &mut Resolver) -> (Vec<FeatureName>, Vec<FeatureName>) {
+    let Some((texts, _)) = keys.texts("features") else {
+        let all = FeatureName::ALL.to_vec();
+        keys.record("features", names_json(&all));
+        return (all, Vec::new());
     };
-    let features: Vec<FeatureName> = FeatureName::ALL.iter().copied().filter(is_chosen).collect();
-    let names: Vec<&str> = features.iter().map(|feature| feature.name()).collect();
-    keys.record("features", json!(names));
-    features
+    let names = texts.iter().flat_map(|text| text.split(','));
+    let names: Vec<&str> = names
+        .map(str::trim)
+        .filter(|name| !name.is_empty())
+        .collect();
+    if names.is_empty() {
+        keys.problem("features", "is empty");
+    }
+    let (mut features, mut named) = (Vec::new(), Vec::new());
+    for (index, name) in names.iter().enumerate() {
+        if names[..index].contains(name) {
+            keys.problem("features", format!("{name:?} is there twice"));
+        }
+        match chosen(name) {
+            Some(Chosen::Preset(members)) => features.extend_from_slice(members),
+            Some(Chosen::Feature(feature)) => named.push(feature),
+            None => keys.problem(
+                "features",
+                format!("unknown name `{name}`{}", instead_of(name)),
+            ),
+        }
+    }
+    features.extend_from_slice(&named);
+    let all = FeatureName::ALL.iter().copied();
+    let features: Vec<FeatureName> = all.filter(|feature| features.contains(feature)).collect();
+    keys.record("features", names_json(&features));
+    (features, named)
+}
+
+fn names_json(features: &[FeatureName]) -> Json {
+    features.iter().map(|feature| feature.name()).collect()
 }
 
 /// What is no feature and is taken for one, and how a run gets it.
@@ -67,10 +127,9 @@ fn instead_of(name: &str) -> String {
     if let Some((_, instead)) = NO_FEATURES.iter().find(|(other, _)| *other == name) {
         return format!(" ({instead})");
     }
-    feature_of_column(name).map_or(String::new(), |place| {
-        let feature = place.feature.name();
-        format!(" (a column of the feature `{feature}`: name that)")
-    })
+    let names = FeatureName::ALL.iter().map(|feature| feature.name());
+    let presets = FeatureName::PRESETS.iter().map(|(name, _)| *name);
+    did_you_mean(name, &names.chain(presets).collect::<Vec<_>>())
 }
 
 /// The feature that a column belongs to.

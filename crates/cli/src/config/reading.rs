@@ -70,7 +70,7 @@ fn resolve_strict(keys: &mut Resolver) -> CheckSet {
         return if flag { truncated } else { CheckSet::NONE };
     }
     let names = Check::ALL.iter().map(|check| check.name());
-    let names = keys.names("strict", &names.collect::<Vec<_>>(), |_| String::new());
+    let names = keys.names("strict", &names.collect::<Vec<_>>());
     keys.record(
         "strict",
         names.as_ref().map_or(json!(false), |names| json!(names)),

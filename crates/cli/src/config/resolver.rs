@@ -222,20 +222,16 @@ impl Resolver {
         Some((texts, self.entry(key)?.origin))
     }
 
-    /// Different names out of `known`, if the key is set. `hint` explains other names, or is empty.
+    /// Different names out of `known`, if the key is set.
     pub(super) fn names(
         &mut self,
         key: &'static str,
         known: &[&'static str],
-        hint: fn(&str) -> String,
     ) -> Option<Vec<String>> {
         let (names, _) = self.texts(key)?;
         for (index, name) in names.iter().enumerate() {
             if !known.contains(&name.as_str()) {
-                let hint = match hint(name) {
-                    hint if hint.is_empty() => did_you_mean(name, known),
-                    hint => hint,
-                };
+                let hint = did_you_mean(name, known);
                 self.problem(key, format!("unknown name `{name}`{hint}"));
             } else if names[..index].contains(name) {
                 self.problem(key, format!("{name:?} is there twice"));

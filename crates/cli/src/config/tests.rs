@@ -467,6 +467,59 @@ fn a_compression_is_one_that_the_format_of_the_tables_has() {
 }
 
 #[test]
+fn a_feature_that_is_named_has_what_it_computes_switched_on() {
+    let config = resolve("features = [\"ligands\", \"interfaces\", \"residue_depth\"]").unwrap();
+    let features = &config.features;
+    assert!(features.ligands.keep && features.interfaces.keep && !features.hydrogen_bonds.keep);
+    for name in [
+        FeatureName::Ligands,
+        FeatureName::Interfaces,
+        FeatureName::ResidueDepth,
+    ] {
+        assert!(!features.columns_of(name).is_empty());
+    }
+    let is_off = |config: Config| !config.features.ligands.keep && !config.features.interfaces.keep;
+    assert!(
+        is_off(resolve("features = \"all\"").unwrap()),
+        "no feature is named"
+    );
+    assert!(is_off(
+        resolve("features = [\"ligands\"]\nligands = \"drop\"").unwrap()
+    ));
+    assert!(
+        resolve("features = \"hydrogen_bonds\"")
+            .unwrap()
+            .features
+            .hydrogen_bonds
+            .keep
+    );
+}
+
+#[test]
+fn columns_and_lists_in_a_text_choose_features() {
+    let chosen = |text: &str| resolve(text).unwrap().features.features;
+    assert_eq!(chosen("features = \"phi, psi\""), [FeatureName::Torsions]);
+    assert_eq!(
+        chosen("features = [\"sasa\", \" ss8 , rg\"]"),
+        [FeatureName::Dssp, FeatureName::Sasa, FeatureName::Rg]
+    );
+    assert!(
+        resolve("features = \"ligand_contacts\"")
+            .unwrap()
+            .features
+            .ligands
+            .keep
+    );
+    refuses("features = \", \"", 1, "features", &["empty"]);
+    refuses(
+        "features = \"sasa, sassa\"",
+        1,
+        "features",
+        &["sassa", "did you mean `sasa`"],
+    );
+}
+
+#[test]
 fn every_key_is_documented() {
     let manual = include_str!("../../../../docs/CONFIG.md");
     for (key, _) in resolve("").unwrap().settings {

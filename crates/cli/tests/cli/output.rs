@@ -1,6 +1,7 @@
 //! The dry run, the lists of features, and the output folder.
 
 use super::*;
+use tapeloop::features::FeatureName;
 
 #[test]
 fn a_dry_run_prints_the_config_and_the_memory_and_writes_nothing() {
@@ -62,27 +63,58 @@ fn the_manual_has_the_output_of_tapeloop_features() {
 }
 
 #[test]
-fn the_list_of_features_is_wrapped_and_names_the_features_not_chosen() {
-    let listed = tapeloop(["features", "--features", "exposure"])
-        .output()
-        .unwrap();
+fn a_preset_a_feature_and_a_column_are_explained_by_their_names() {
+    let listed = tapeloop(["features", "exposure"]).output().unwrap();
     let listed = text(&listed.stdout);
     let longest = listed.lines().map(|line| line.chars().count()).max();
     assert!(longest <= Some(100), "{listed}");
     for words in [
         "hse_a.radius = 12.0 (A, 0.001 to 37)",
-        "not chosen",
-        "presets",
         "Hamelryck",
+        "hse_a_down",
     ] {
         assert!(listed.contains(words), "{listed}");
     }
     assert!(!listed.contains("rg_ca"), "{listed}");
+    let listed = tapeloop(["features", "psi"]).output().unwrap();
+    let listed = text(&listed.stdout);
+    assert!(
+        listed.contains("torsions") && listed.contains("psi "),
+        "{listed}"
+    );
+    assert!(!listed.contains("omega "), "{listed}");
+    // Naming it switches it on, so that it has columns to explain.
+    let listed = tapeloop(["features", "interfaces"]).output().unwrap();
+    let listed = text(&listed.stdout);
+    assert!(listed.contains("interfaces = true"), "{listed}");
+    assert!(listed.contains("backbone_hydrogen_bonds"), "{listed}");
+}
+
+#[test]
+fn without_a_name_each_feature_has_a_line_that_fits_a_terminal() {
+    let listed = tapeloop(["features"]).output().unwrap();
+    let listed = text(&listed.stdout);
+    let (features, rest) = listed.split_once("\nPresets:\n").unwrap();
+    assert!(
+        features.lines().all(|line| line.chars().count() <= 80),
+        "{features}"
+    );
+    let names: Vec<&str> = features
+        .lines()
+        .filter_map(|line| line.split(' ').next())
+        .collect();
+    let expected: Vec<&str> = FeatureName::ALL
+        .iter()
+        .map(|feature| feature.name())
+        .collect();
+    assert_eq!(names, expected);
+    assert!(rest.contains("exposure"), "{rest}");
 }
 
 #[test]
 fn columns_and_version_are_listed() {
-    let output = tapeloop(["features", "--set", "contact_number.ca=[7]"])
+    let set = "contact_number.ca=[7]";
+    let output = tapeloop(["features", "contact_number,wcn,rg", "--set", set])
         .output()
         .unwrap();
     assert!(output.status.success());

@@ -4,6 +4,7 @@ mod benchmark;
 mod options;
 mod packing;
 
+use crate::feature_list::Listing;
 pub(super) use benchmark::BenchArgs;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
@@ -224,7 +225,8 @@ pub(super) struct DoctorArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct FeaturesArgs {
-    /// Features and presets to list, or a config file, whose name ends in .toml.
+    /// Features, presets and columns to explain, or a config file, whose name ends in .toml. Without a
+    /// name a line for each feature.
     #[arg(value_name = "NAME")]
     names: Vec<String>,
     #[command(flatten)]
@@ -412,8 +414,9 @@ impl RunArgs {
     ///
     /// # Errors
     /// What is wrong in the file or the options.
-    pub(super) fn resolve(self) -> Result<(Config, Target, ShownArgs)> {
+    pub(super) fn resolve(mut self) -> Result<(Config, Target, ShownArgs)> {
         let (config, mut inputs) = config_and_inputs(self.config, self.paths)?;
+        self.overrides.take_feature_names(&mut inputs);
         inputs.extend(self.input);
         let mut raw = self.overrides.raw_config(config.as_deref())?;
         raw.set("--members", "members", self.members);
@@ -480,12 +483,17 @@ impl FeaturesArgs {
     ///
     /// # Errors
     /// What is wrong in the file or the options.
-    pub(super) fn resolve(self) -> Result<Config> {
+    pub(super) fn resolve(self) -> Result<(Config, Listing)> {
         let (config, names) = config_and_inputs(None, self.names)?;
         let mut raw = self.set.raw_config(config.as_deref())?;
         self.features.set(&mut raw);
-        raw.set_list("NAME", "features", names);
-        Config::resolve(raw)
+        raw.set_list("NAME", "features", names.clone());
+        let listing = if raw.keys().any(|(key, _)| key == "features") {
+            Listing::Details(names)
+        } else {
+            Listing::Index
+        };
+        Ok((Config::resolve(raw)?, listing))
     }
 }
 

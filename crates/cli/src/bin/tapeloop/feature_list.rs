@@ -11,48 +11,99 @@ use tapeloop_cli::config::{Config, range_text, setting_json};
 /// Maximum width of a line, in characters.
 const WIDTH: usize = 100;
 
+/// Maximum width of a feature's line in the index: that of a terminal.
+const INDEX_WIDTH: usize = 80;
+
 const NO_COLUMNS: &str = "None with these settings";
 
 /// Indentation of a feature's lines, and the width of their labels.
 const INDENT: usize = 4;
 const LABEL: usize = 10;
 
-/// The features of `config` as text: name, meaning, settings and columns of each,
-/// then the presets.
-pub(super) fn text(config: &Config) -> String {
+/// What `tapeloop features` lists as text.
+pub(super) enum Listing {
+    /// A line for each feature.
+    Index,
+    /// The chosen features; these names chose them, some of which may be of columns.
+    Details(Vec<String>),
+}
+
+/// The features of `config`, a line each, then the presets.
+pub(super) fn index(config: &Config) -> String {
     let features = &config.features;
     let mut text = String::new();
-    for &name in &features.features {
-        describe(&mut text, features, name);
+    let names = FeatureName::ALL.iter().map(|feature| feature.name());
+    let width = names.map(str::len).max().unwrap_or(0);
+    for &feature in &features.features {
+        let line = format!(
+            "{:width$}  {}",
+            feature.name(),
+            features.about(feature).summary
+        );
+        text.push_str(&cut(&line, INDEX_WIDTH));
         text.push('\n');
     }
-    let is_left_out = |name: &FeatureName| !features.features.contains(name);
-    let left_out: Vec<FeatureName> = FeatureName::ALL
-        .iter()
-        .copied()
-        .filter(is_left_out)
-        .collect();
-    if !left_out.is_empty() {
-        text.push_str("not chosen\n");
-        wrap(&mut text, " ".repeat(INDENT), INDENT, &names(&left_out));
-        text.push('\n');
-    }
-    text.push_str("presets\n");
-    for (preset, features) in FeatureName::PRESETS {
-        labelled(&mut text, preset, &names(features));
+    text.push_str("\nPresets:\n");
+    for (preset, members) in FeatureName::PRESETS {
+        let members = match members.len() {
+            count if count == FeatureName::ALL.len() => "every feature".to_owned(),
+            _ => joined_names(members),
+        };
+        let _ = writeln!(text, "{preset:width$}  {members}");
     }
     text.push_str(
-        "\ndocs/CONFIG.md lists the columns that name residues, chains and structures.\n",
+        "\n`tapeloop features NAME` explains a feature or a column: its formula, its source and its settings.\n",
     );
     text
 }
 
-fn names(features: &[FeatureName]) -> String {
+/// The start of a line, up to a word that ends within so many characters.
+fn cut(line: &str, width: usize) -> String {
+    if line.chars().count() <= width {
+        return line.to_owned();
+    }
+    let start: String = line.chars().take(width - 3).collect();
+    let start = start.rsplit_once(' ').map_or(&*start, |(start, _)| start);
+    format!("{}...", start.trim_end_matches([',', ';', ':', '.']))
+}
+
+/// The chosen features of `config`: name, meaning, settings and columns of each. A feature that was chosen
+/// by the names of columns, which `names` has, shows these columns alone.
+pub(super) fn details(config: &Config, names: &[String]) -> String {
+    let features = &config.features;
+    let mut text = String::new();
+    let names = names.iter().flat_map(|name| name.split(','));
+    let names: Vec<&str> = names.map(str::trim).collect();
+    for &feature in &features.features {
+        let is_preset = |name: &&str| {
+            FeatureName::PRESETS
+                .iter()
+                .any(|(preset, _)| preset == name)
+        };
+        let whole = names.contains(&feature.name()) || names.iter().any(is_preset);
+        let is_shown = |column: &ColumnDecl| whole || names.contains(&&*column.name);
+        let mut columns = features.columns_of(feature);
+        if columns.iter().any(is_shown) {
+            columns.retain(is_shown);
+        }
+        describe(&mut text, features, feature, &columns);
+        text.push('\n');
+    }
+    text.push_str("docs/CONFIG.md lists the columns that name residues, chains and structures.\n");
+    text
+}
+
+fn joined_names(features: &[FeatureName]) -> String {
     let names: Vec<&str> = features.iter().map(|feature| feature.name()).collect();
     names.join(", ")
 }
 
-fn describe(text: &mut String, features: &FeatureConfig, name: FeatureName) {
+fn describe(
+    text: &mut String,
+    features: &FeatureConfig,
+    name: FeatureName,
+    columns: &[ColumnDecl],
+) {
     let about = features.about(name);
     text.push_str(name.name());
     text.push('\n');
@@ -74,7 +125,6 @@ fn describe(text: &mut String, features: &FeatureConfig, name: FeatureName) {
         );
         labelled(text, if index == 0 { "settings" } else { "" }, &line);
     }
-    let columns = features.columns_of(name);
     if columns.is_empty() {
         labelled(text, "columns", NO_COLUMNS);
     }

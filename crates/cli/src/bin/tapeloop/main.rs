@@ -32,6 +32,7 @@ mod validate;
 mod waits;
 
 use args::{Cli, Command, FeaturesArgs, GraphArgs, KernelCommand};
+use feature_list::Listing;
 use std::io::Write;
 use std::process::ExitCode;
 use tapeloop::error::Result;
@@ -99,11 +100,12 @@ fn graph(args: GraphArgs) -> Result<u8> {
 /// `tapeloop features`.
 fn features(args: FeaturesArgs) -> Result<u8> {
     let (as_json, as_markdown) = (args.json, args.markdown);
-    let config = args.resolve()?;
-    say(&match (as_json, as_markdown) {
-        (true, _) => format!("{:#}\n", feature_list::json(&config)),
-        (_, true) => feature_list::markdown(&config),
-        _ => feature_list::text(&config),
+    let (config, listing) = args.resolve()?;
+    say(&match (as_json, as_markdown, listing) {
+        (true, ..) => format!("{:#}\n", feature_list::json(&config)),
+        (_, true, _) => feature_list::markdown(&config),
+        (.., Listing::Index) => feature_list::index(&config),
+        (.., Listing::Details(names)) => feature_list::details(&config, &names),
     });
     Ok(GOOD)
 }

@@ -3,7 +3,8 @@
 use clap::Args;
 use std::path::Path;
 use tapeloop::error::Result;
-use tapeloop_cli::config::RawConfig;
+use tapeloop_cli::config::{RawConfig, are_features};
+use tapeloop_files::path_of;
 
 /// All options that override a run's config file.
 #[derive(Debug, Default, Args)]
@@ -22,7 +23,7 @@ pub(crate) struct Overrides {
 
 #[derive(Debug, Default, Args)]
 pub(super) struct FeatureArgs {
-    /// Features and presets to compute, separated by commas; `tapeloop features` lists them.
+    /// Features, presets and columns to compute, separated by commas; `tapeloop features` lists them.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     features: Vec<String>,
 }
@@ -77,6 +78,18 @@ pub(super) struct SetArgs {
 }
 
 impl Overrides {
+    /// Moves from `inputs` what continues the list of `--features` after a space: names of features of
+    /// which there is no file.
+    pub(super) fn take_feature_names(&mut self, inputs: &mut Vec<String>) {
+        if self.features.features.is_empty() {
+            return;
+        }
+        let is_name = |input: &String| are_features(input) && !path_of(input).exists();
+        let (names, others) = std::mem::take(inputs).into_iter().partition(is_name);
+        self.features.features.extend::<Vec<String>>(names);
+        *inputs = others;
+    }
+
     /// These features, and no other option.
     pub(super) fn of_features(features: FeatureArgs) -> Self {
         Overrides {
