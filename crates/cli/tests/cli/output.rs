@@ -308,3 +308,50 @@ fn a_run_whose_batches_are_compared_writes_the_same_bytes() {
     assert_eq!(compared, batches / 3);
     assert!(third == plain);
 }
+
+#[test]
+fn a_folder_shows_its_first_three_structures_and_what_to_type_next() {
+    let shown = tapeloop([SAMPLES, "--features", "sasa"]).output().unwrap();
+    assert!(shown.status.success(), "{}", text(&shown.stderr));
+    let (table, next) = (text(&shown.stdout), text(&shown.stderr));
+    assert!(table.contains("1a1p") && !table.contains("1ubi"), "{table}");
+    for words in [
+        "first 3 structures",
+        "tapeloop run",
+        SAMPLES,
+        "--format csv",
+    ] {
+        assert!(next.contains(words), "{next}");
+    }
+    let one = format!("{SAMPLES}/1ubi.pdb");
+    let shown = tapeloop([&*one, "--features", "sasa", "--threads", "1", "-v"]);
+    let shown = { shown }.output().unwrap();
+    let next = text(&shown.stderr);
+    assert!(shown.status.success() && !next.contains("first"), "{next}");
+    assert!(next.contains("76 residues"), "the summary of -v: {next}");
+}
+
+#[test]
+fn a_list_of_features_goes_on_after_a_space_unless_a_file_has_the_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let out = str_of(&out);
+    let args = [
+        "-i",
+        SAMPLES,
+        "-o",
+        out,
+        "--dry-run",
+        "--features",
+        "phi, psi",
+        "sasa",
+    ];
+    // `--dry-run` stands between the inputs and the names.
+    let (output, code) = run(&args);
+    assert_eq!(code, 0, "{}", text(&output.stderr));
+    let said = text(&output.stdout);
+    assert!(
+        said.contains("features = [\"torsions\", \"sasa\"]"),
+        "{said}"
+    );
+}

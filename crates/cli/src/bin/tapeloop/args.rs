@@ -7,7 +7,7 @@ mod packing;
 use crate::feature_list::Listing;
 pub(super) use benchmark::BenchArgs;
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use options::{DeviceArgs, EngineArgs, FeatureArgs, Overrides, SetArgs};
 pub(super) use packing::{InspectArgs, PackArgs};
@@ -20,6 +20,9 @@ use tapeloop_files::{path_of, shown, text_of};
 
 /// The name of standard input among inputs, and of standard output as `--output`.
 const STANDARD: &str = "-";
+
+/// The most structures that `tapeloop FOLDER` prints.
+const STRUCTURES_SHOWN: usize = 3;
 
 /// The format that only standard output has.
 const TABLE: &str = "table";
@@ -101,16 +104,42 @@ pub(super) enum KernelCommand {
     },
 }
 
-/// `tapeloop FILE`: `tapeloop run FILE -o - --format table`.
+/// `tapeloop FILE`: `tapeloop run FILE -o - --format table`, of the first structures if a folder has more.
 #[derive(Debug, Args)]
 pub(super) struct ShowArgs {
-    /// Structure files to print, as the inputs of `tapeloop run`, which has more options.
+    /// Structure files to print, as the inputs of `tapeloop run`, whose other options are taken too.
     #[arg(value_name = "FILE", value_parser = path_text())]
     pub(super) files: Vec<String>,
     #[command(flatten)]
     output: OutputArgs,
     #[command(flatten)]
-    features: FeatureArgs,
+    overrides: Overrides,
+    #[command(flatten)]
+    shown: ShownArgs,
+}
+
+/// The options of `tapeloop FILE` that its help lists; `tapeloop run --help` lists all of them.
+const SHORT_FORM: [&str; 10] = [
+    "files",
+    "output",
+    "format",
+    "condition",
+    "features",
+    "threads",
+    "set",
+    "verbose",
+    "help",
+    "version",
+];
+
+impl Cli {
+    /// The command line as it is parsed.
+    pub(super) fn shortened() -> clap::Command {
+        Cli::command().mut_args(|arg| {
+            let is_listed = SHORT_FORM.contains(&arg.get_id().as_str());
+            arg.hide(!is_listed)
+        })
+    }
 }
 
 #[derive(Debug, Args)]
@@ -143,6 +172,9 @@ pub(super) struct RunArgs {
     overrides: Overrides,
     #[command(flatten)]
     pub(super) shown: ShownArgs,
+    /// The most structures that are read.
+    #[arg(skip)]
+    structures_max: Option<usize>,
 }
 
 /// How a run treats its output folder and rejected inputs, and what it prints.
@@ -195,8 +227,8 @@ pub(super) enum Target {
     Folder(PathBuf),
     /// The residues, to standard output, in the config's format.
     Stdout,
-    /// A short table for a reader, to standard output.
-    Table,
+    /// A short table for a reader, to standard output, of at most so many structures.
+    Table(Option<usize>),
 }
 
 #[derive(Debug, Args)]
@@ -388,9 +420,13 @@ impl ShowArgs {
     /// run writes.
     pub(super) fn into_run(self) -> RunArgs {
         let mut output = self.output;
+        let mut structures_max = None;
         if output.output.is_none() && !self.files.iter().any(|path| is_config(path)) {
             output.output = Some(STANDARD.to_owned());
-            output.format.get_or_insert_with(|| TABLE.to_owned());
+            if output.format.is_none() {
+                output.format = Some(TABLE.to_owned());
+                structures_max = Some(self.files.len().max(STRUCTURES_SHOWN));
+            }
         }
         RunArgs {
             paths: self.files,
@@ -401,8 +437,9 @@ impl ShowArgs {
             shard: None,
             output,
             config: None,
-            overrides: Overrides::of_features(self.features),
-            shown: ShownArgs::default(),
+            overrides: self.overrides,
+            shown: self.shown,
+            structures_max,
         }
     }
 }
@@ -445,7 +482,7 @@ impl RunArgs {
         }
         let config = Config::resolve(raw)?;
         let target = match (is_stdout, is_table) {
-            (true, true) => Target::Table,
+            (true, true) => Target::Table(self.structures_max),
             (true, false) => Target::Stdout,
             (false, _) => Target::Folder(folder(&config)?),
         };

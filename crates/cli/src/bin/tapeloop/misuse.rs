@@ -3,7 +3,7 @@
 use super::args::Cli;
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, FromArgMatches};
 use tapeloop::error::{Error, Result};
 use tapeloop_error::internal::printable;
 use tapeloop_files::did_you_mean;
@@ -39,7 +39,9 @@ const OTHER_OPTIONS: [(&str, &str); 17] = [
 /// # Errors
 /// The text of `--help`, or a mistake with what to type instead.
 pub(super) fn parse() -> std::result::Result<Cli, clap::Error> {
-    Cli::try_parse().map_err(|mut error| {
+    let matches = Cli::shortened().try_get_matches();
+    let parsed = matches.and_then(|matches| Cli::from_arg_matches(&matches));
+    parsed.map_err(|mut error| {
         if error.kind() == ErrorKind::UnknownArgument
             && let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg)
         {

@@ -14,12 +14,14 @@ use serde_json::{Value as Json, json};
 use std::collections::HashSet;
 use std::io::{ErrorKind, IsTerminal};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 use tapeloop::error::{Error, Result};
 use tapeloop::features::{Features, TableName};
 use tapeloop::workload::Completion;
 use tapeloop_annotations::{Level, check_matched};
+use tapeloop_bench::internal::format::counted;
 use tapeloop_bench::internal::{Threads, core_time};
 use tapeloop_cli::config::{Config, RowKind};
 use tapeloop_cli::exit_codes::{GOOD, REJECTED};
@@ -36,8 +38,7 @@ use tapeloop_cli::table_plan::{column_sources, row_filter};
 use tapeloop_cli::tables::{ColumnStatistics, Tables, TerminalTable, printed_table};
 use tapeloop_cli::terminal::{complain, say};
 use tapeloop_cli::thread_times::ThreadTimer;
-use tapeloop_files::FileId;
-use tapeloop_files::shown;
+use tapeloop_files::{FileId, path_of, shown};
 use tapeloop_inputs::{InputDigests, Source, Trajectories};
 
 /// Runs, and returns the exit code.
@@ -65,7 +66,7 @@ pub(super) fn run(args: RunArgs) -> Result<u8> {
                 let printed = printed.unwrap_or(RowKind::Residue).table();
                 format!("print the {printed} as {format}")
             }
-            Target::Table => "print a table of the residues".to_owned(),
+            Target::Table(_) => "print a table of the residues".to_owned(),
         };
         say(&describe(&plan, &result, shown.verbose)?);
         return Ok(GOOD);
@@ -116,7 +117,7 @@ pub(super) fn run(args: RunArgs) -> Result<u8> {
         _ if shown.verbose => outcome.summary(&plan, true),
         Target::Folder(_) if is_terminal => outcome.summary(&plan, false),
         Target::Folder(_) | Target::Stdout => outcome.problems(),
-        Target::Table => outcome.problems_of_table(),
+        Target::Table(_) => outcome.problems_of_table() + &what_is_next(&outcome, &plan),
     };
     if !text.is_empty() {
         complain(text.trim_end());
@@ -125,6 +126,21 @@ pub(super) fn run(args: RunArgs) -> Result<u8> {
         REJECTED if outcome.counts.rejected <= shown.max_rejects => GOOD,
         code => code,
     })
+}
+
+/// How to get the structures that were not printed; empty if all were.
+fn what_is_next(outcome: &Outcome, plan: &Plan) -> String {
+    if !outcome.is_cut {
+        return String::new();
+    }
+    let structures = counted(outcome.counts.structures, "structure");
+    let inputs = plan.config.input.iter().map(|input| shown(&path_of(input)));
+    let inputs: Vec<String> = inputs.collect();
+    let inputs = inputs.join(" ");
+    format!(
+        "\nThese are the first {structures}. Type\n  tapeloop run {inputs} -o out          tables of all, as Parquet\n  \
+         tapeloop run {inputs} -o - --format csv   all residues and columns, on standard output\n"
+    )
 }
 
 /// What the output folder has of an earlier run.
@@ -147,7 +163,7 @@ fn check_printed(target: &Target, config: &Config) -> Result<()> {
                 format!("standard output holds one table, and `tables.written` names {written}");
             Error::config(message).fix("leave one of them, or name a folder with --output")
         }
-        Target::Table if printed != Some(RowKind::Residue) => {
+        Target::Table(_) if printed != Some(RowKind::Residue) => {
             let message = "--format table prints residues, which `tables.written` leaves out";
             Error::config(message).fix("give --format csv or json, or leave tables.written out")
         }
@@ -229,7 +245,7 @@ pub(super) fn compute(
     // Only a run with a folder can go on, and the digests read the size and the time of each file.
     let digests = match to.target {
         Target::Folder(_) => sources.digests(&reads),
-        Target::Stdout | Target::Table => InputDigests::default(),
+        Target::Stdout | Target::Table(_) => InputDigests::default(),
     };
     let interrupted = to.interrupted.as_ref();
     let committed =
@@ -238,7 +254,7 @@ pub(super) fn compute(
     let interrupt = signals::listen()?;
     let tables = match to.target {
         Target::Folder(_) => plan.tables_read(),
-        Target::Stdout | Target::Table => TableName::ALL.to_vec(),
+        Target::Stdout | Target::Table(_) => TableName::ALL.to_vec(),
     };
     let mut engine = start_engine(plan, &tables, to.compiling)?;
     let timeline = plan.config.timeline.as_deref();
@@ -253,7 +269,7 @@ pub(super) fn compute(
             &reads,
             header.config(),
         )?),
-        (Target::Stdout | Target::Table, _) => None,
+        (Target::Stdout | Target::Table(_), _) => None,
     };
     let counters = Arc::new(RunCounters::default());
     let rows = open_rows(plan, to.target, folder.as_ref());
@@ -280,6 +296,8 @@ pub(super) fn compute(
     {
         counters.add_findings(&shown(path), &topology.structure().findings);
     }
+    // Whether there are more structures than the target takes.
+    let is_cut = AtomicBool::new(false);
     let streamed = {
         let items = &plan.config.input;
         let _progress = to
@@ -293,6 +311,15 @@ pub(super) fn compute(
             &counters,
             plan.annotations.as_ref(),
         );
+        let mut left = match to.target {
+            Target::Table(Some(structures_max)) => *structures_max,
+            _ => usize::MAX,
+        };
+        let inputs = inputs.take_while(|input| {
+            is_cut.store(left == 0, Relaxed);
+            left = left.saturating_sub(usize::from(input.structure.is_ok()));
+            !is_cut.load(Relaxed)
+        });
         let timer = ThreadTimer::start();
         let (maker, is_watched) = (results.row_maker(), watch.is_some());
         let make = move |done| {
@@ -352,6 +379,7 @@ pub(super) fn compute(
         shrunk: engine.shrunk().to_vec(),
         columns,
         interrupted: interrupt.has_stopped(),
+        is_cut: is_cut.into_inner(),
         error: error.or_else(|| replaced.get().cloned()),
         rejected: finished.rejected,
         folder: finished
@@ -458,7 +486,7 @@ fn open_rows(plan: &Plan, target: &Target, folder: Option<&OutputFolder>) -> Row
     let sources = column_sources(plan, &columns);
     let (provenance, pool) = (plan.provenance(), Arc::clone(&plan.pool));
     match (target, folder) {
-        (Target::Table, _) => Rows::Terminal(TerminalTable::new(&columns(TableName::Residues))),
+        (Target::Table(_), _) => Rows::Terminal(TerminalTable::new(&columns(TableName::Residues))),
         (_, None) => Rows::Tables(Tables::to_stdout(*tables, &sources, &provenance, pool)),
         (_, Some(folder)) => Rows::Tables(Tables::new(
             folder.path(),

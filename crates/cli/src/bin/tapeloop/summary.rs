@@ -47,6 +47,8 @@ pub(super) struct Outcome {
     pub(super) shrunk: Vec<Shrunk>,
     pub(super) columns: Vec<ColumnStatistics>,
     pub(super) interrupted: bool,
+    /// Whether there are more inputs than the run was to read.
+    pub(super) is_cut: bool,
     pub(super) error: Option<Error>,
     /// The first rejected inputs, each with its reason.
     pub(super) rejected: Vec<String>,

@@ -90,14 +90,6 @@ impl Overrides {
         *inputs = others;
     }
 
-    /// These features, and no other option.
-    pub(super) fn of_features(features: FeatureArgs) -> Self {
-        Overrides {
-            features,
-            ..Overrides::default()
-        }
-    }
-
     /// The keys of the file with these options over them.
     ///
     /// # Errors
