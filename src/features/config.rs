@@ -204,7 +204,7 @@ impl FeatureConfig {
 
     /// A feature's settings by their keys.
     pub fn settings(&self, name: FeatureName) -> Vec<(&'static str, Setting)> {
-        // The fields are borrowed to be changed, so their values are those of a copy.
+        // `settings` borrows the fields mutably, so the values are read from a copy.
         let mut copy = self.clone();
         let settings = copy.feature_mut(name).settings().into_iter();
         settings.map(|(key, field)| (key, field.value())).collect()

@@ -135,8 +135,7 @@ impl StepProgram {
             && *first == Access::Read
             && access.writes()
         {
-            // Some step reads the value before the first one writes it, so it has contents to
-            // preserve.
+            // A step reads the buffer before the first step writes it, so the launch needs its contents.
             *first = Access::ReadWrite;
         }
         index
@@ -169,15 +168,17 @@ pub(super) fn declaration() -> Kernel {
         .twin(run)
 }
 
-/// Records a program as one launch. The program's value `structures` is the spans of structures.
+/// Records a program as one launch. `spans_index` is the index of the buffer of structures' spans among
+/// the program's values.
 pub(super) fn record(
     recorder: &mut Recorder,
     header: Buffer<u32>,
-    structures: u32,
+    spans_index: u32,
     program: &StepProgram,
     with_code: WithCode,
 ) {
     let (bytes, values) = (&program.bytes, &program.values);
+    // The header holds the program as words, whose last one is padded with zeros.
     let words = bytes.chunks(4).map(|chunk| {
         let mut word = [0; 4];
         word[..chunk.len()].copy_from_slice(chunk);
@@ -187,32 +188,31 @@ pub(super) fn record(
         .enumerate()
         .map(|(index, word)| recorder.constant(&format!("step_word_{index}"), word));
     let constants: Vec<_> = constants.collect();
-    let first = constants
-        .first()
-        .map_or(0, |first| first.id().header_index());
+    let program_start = constants.first().map_or(0, |word| word.id().header_index());
 
     let mut fused = declaration();
-    let mut args: Vec<Arg> = vec![header.into(), structures.into()];
-    args.push((first as u32).into());
+    let mut args: Vec<Arg> = vec![header.into(), spans_index.into()];
+    args.push((program_start as u32).into());
     args.push((bytes.len() as u32).into());
     for index in 0..VALUES_MAX {
         let (kind, arg) = match values.get(index) {
             Some(ProgramValue { arg, kind }) => match arg {
-                Arg::Scalar(scalar) => word(scalar.bits),
+                Arg::Scalar(scalar) => number_arg(scalar.bits),
                 _ => (kind.clone(), arg.clone()),
             },
-            None => word(0),
+            None => number_arg(0),
         };
         let name = format!("value_{index}");
         fused = fused.param(&name, kind);
         args.push(arg);
     }
+    // No image of the user's: the code is that of the built-in kernel.
     let fused = with_code(fused, None, recorder);
     recorder.launch(&fused, recorder.capacity(STRUCTURES), &args);
 }
 
 /// A number as a parameter of 8 bytes.
-fn word(bits: u64) -> (ParamKind, Arg) {
+fn number_arg(bits: u64) -> (ParamKind, Arg) {
     let dtype = DType::U64;
     (
         ParamKind::Scalar { dtype },

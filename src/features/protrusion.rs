@@ -150,7 +150,7 @@ struct Spheres<'a> {
     atoms: &'a [Atom],
     cells: &'a Cells<'a>,
     radius: u32,
-    /// Of a sphere, and of an atom.
+    /// The volume of a sphere, and that of an atom.
     volumes: [f64; 2],
 }
 

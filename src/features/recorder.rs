@@ -226,8 +226,8 @@ impl<'a> FeatureRecorder<'a> {
             launches.map(|launch| (&launch.kernel, launch.args.as_slice())),
         );
         let launches = if fusion.applies(&program, device)? {
-            let structures = program.reads(self.structures());
-            fused::record(self.recorder, self.header, structures, &program, with_code);
+            let spans_index = program.reads(self.structures());
+            fused::record(self.recorder, self.header, spans_index, &program, with_code);
             Vec::new()
         } else {
             self.launches

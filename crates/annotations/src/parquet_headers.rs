@@ -1,10 +1,10 @@
 //! Refuses Parquet files whose headers would take unbounded time to read.
 //!
 //! The footer and the headers of pages are structs in Thrift's compact protocol
-//! (<https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md>). Where a
-//! field is of no known number or type, `parquet` skips it, and it reads no bytes for the elements
-//! of a list of flags: seven bytes can claim 2^31 of them. Neither kind of header has a list of
-//! flags in the format (<https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift>),
+//! (<https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md>). The crate
+//! `parquet` skips fields whose number or type it does not know. When it skips a list of `bool`, it reads
+//! no byte for an element, so seven bytes can claim 2^31 elements. Neither kind of header has such a list in
+//! the format (<https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift>),
 //! so a file with one is refused.
 
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
@@ -12,7 +12,7 @@ use std::ops::Range;
 
 /// Structs, lists and maps within each other. The headers of the format have up to 8.
 const DEPTH_MAX: u32 = 32;
-/// The last bytes of a file: the length of the footer, and four letters.
+/// The last bytes of a file: the length of the footer in 4 bytes, and `PAR1`.
 const TAIL_BYTES: u64 = 8;
 /// The field `compressed_page_size` of the struct `PageHeader`.
 const COMPRESSED_PAGE_SIZE: i16 = 3;
@@ -128,7 +128,7 @@ impl<R: Read> CompactReader<R> {
                 (_, delta) => field = field.wrapping_add(delta.into()),
             }
             match kind {
-                // The kind is the value.
+                // A `bool`: the type of the field is its value.
                 1 | 2 => {}
                 4..=6 => {
                     let value = self.signed()?;
@@ -139,7 +139,7 @@ impl<R: Read> CompactReader<R> {
         }
     }
 
-    /// Skips a value that is an element of a list or a map, or a field that is no flag.
+    /// Skips an element of a list or a map, or the value of a field that is no `bool`.
     fn read_value(&mut self, kind: u8, depth: u32) -> io::Result<()> {
         match kind {
             1 | 2 => Err(damaged(

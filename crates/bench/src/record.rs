@@ -375,8 +375,8 @@ struct EarlierFacts {
 }
 
 impl EarlierFacts {
-    /// The setting that this version does not have and whose value in the point is not what this
-    /// version does; `None` if there is no such setting.
+    /// A setting of an earlier version under which the point was measured and which this version no longer
+    /// offers; `None` if this version measures the point in the same way.
     fn removed(&self, point: &PointFacts) -> Option<&'static str> {
         let removed_build = match point.workload.as_str() {
             "features" => "capture",

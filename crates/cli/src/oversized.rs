@@ -137,7 +137,7 @@ impl<T> Drop for AloneThread<T> {
     }
 }
 
-/// A structure that the engine rejected, and where its result goes, with whether it ran.
+/// A structure that the engine rejected for its size, and where to send its result and whether it ran.
 struct Job<T> {
     completion: Completion<Features>,
     reply: Sender<Result<(T, bool)>>,

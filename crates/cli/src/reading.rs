@@ -19,8 +19,8 @@ use tapeloop_inputs::{Content, Source, explained, structure_name};
 /// have work while one reads a large file.
 const FILES_AHEAD: usize = 8;
 
-/// As how many of them a group of sources counts, which is a record batch of a packed set: each thread
-/// needs another one while it reads one.
+/// How many of [`FILES_AHEAD`] a group of sources counts as at most. A group is a record batch of a packed
+/// set, and each thread of the pool needs another one while it reads one.
 const RECORD_BATCH_FILES: usize = 4;
 
 /// Threads drop larger buffers. Otherwise a series of large files would leave every thread with

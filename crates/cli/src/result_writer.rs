@@ -25,9 +25,9 @@ const REJECTED_LISTED_MAX: usize = 10;
 
 /// A result on its way to the tables.
 pub enum Made {
-    /// That of a good input, whose atoms are gone.
+    /// The rows of an input that was computed; its atoms have been dropped.
     Rows(Box<MadeRows>),
-    /// That of a rejected input, or one that is left as it is.
+    /// A completion without rows so far: a rejected input, or one that the caller looks at first.
     Completion(Box<Completion<Features>>),
 }
 
@@ -38,7 +38,7 @@ pub struct MadeRows {
     rows: StructureRows,
 }
 
-/// Takes structures apart: what their rows need is kept. It can be used on many threads at once.
+/// Makes rows of structures, and drops what rows do not need. Several threads can share it.
 #[derive(Clone)]
 pub struct RowMaker {
     optional: OptionalColumns,

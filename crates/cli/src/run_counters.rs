@@ -24,9 +24,9 @@ pub struct RunCounters {
     /// Inputs of the whole run; 0 until they have been counted.
     inputs_total: AtomicU64,
     atomic: AtomicCounts,
-    /// The first structures whose files are likely cut short: their source, and what is missing.
+    /// See [`RunCounters::first_truncated`].
     first_truncated: Mutex<Vec<String>>,
-    /// The first source whose file ends in a whole line but without END.
+    /// See [`RunCounters::first_endless`].
     first_endless: Mutex<Option<String>>,
     findings: Mutex<FindingCounts>,
     first_others: Mutex<Vec<String>>,
@@ -138,7 +138,7 @@ run_counts! {
         inputs,
         structures,
         residues,
-        /// Those of them that do not meet `tables.where`.
+        /// Residues that do not meet `tables.where`; `residues` counts them too.
         residues_left_out,
         atoms,
         /// Atoms whose coordinates had more than three decimals.
@@ -157,7 +157,7 @@ run_counts! {
         alone,
         /// Structures whose files may be cut short.
         truncated,
-        /// Those of them for which more than a missing END suggests it.
+        /// Structures for which more than a missing END suggests that; `truncated` counts them too.
         truncated_likely,
         /// Rejected files, and models of files.
         rejected,

@@ -1,4 +1,4 @@
-//! A device that holds, or does, something else than it was given, or takes its time.
+//! A device whose graphs report or run other operations than they were made of, or that is slow.
 
 use crate::forward::{BackendHooks, SlotHooks};
 use parking_lot::Mutex;
@@ -17,10 +17,10 @@ pub type Change = fn(&mut Vec<Op>);
 /// a backend.
 #[derive(Default)]
 pub struct Tamper {
-    /// What graphs hold in place of what they were given.
-    held: Mutex<Option<Change>>,
-    /// What they do in place of what they hold. Operations stay of their kind.
-    done: Mutex<Option<Change>>,
+    /// How the operations that a graph reports differ from those that it was made of.
+    reported_change: Mutex<Option<Change>>,
+    /// How the operations that a graph runs differ from those that it was made of; each keeps its kind.
+    run_change: Mutex<Option<Change>>,
     /// Whether kernels do nothing.
     skips: AtomicBool,
     /// How long a launch of a graph, and a question whether work is done, keep their thread asleep.
@@ -34,12 +34,12 @@ pub struct Tamper {
 impl Tamper {
     /// From now on, reading a graph's operations returns changed ones.
     pub fn hold(&self, change: Change) {
-        *self.held.lock() = Some(change);
+        *self.reported_change.lock() = Some(change);
     }
 
     /// Graphs that are made from now on run changed operations.
     pub fn run(&self, change: Change) {
-        *self.done.lock() = Some(change);
+        *self.run_change.lock() = Some(change);
     }
 
     /// Kernels that are loaded from now on do nothing, as far as they run as twins.
@@ -83,7 +83,7 @@ impl Tamper {
 
     /// Takes both changes back.
     pub fn clear(&self) {
-        (*self.held.lock(), *self.done.lock()) = (None, None);
+        (*self.reported_change.lock(), *self.run_change.lock()) = (None, None);
     }
 }
 
@@ -93,7 +93,7 @@ impl BackendHooks for Arc<Tamper> {
     fn slot(&self, _: &[Box<dyn DeviceSlot>]) -> TamperSlot {
         TamperSlot {
             tamper: Arc::clone(self),
-            held: Vec::new(),
+            made_of: Vec::new(),
         }
     }
 
@@ -109,20 +109,20 @@ impl BackendHooks for Arc<Tamper> {
 /// A slot of a device with a [`Tamper`].
 pub struct TamperSlot {
     tamper: Arc<Tamper>,
-    /// The operations that each graph was given, the latest first.
-    held: Vec<(GraphId, Vec<Op>)>,
+    /// The operations that each graph was made of, the latest graph first.
+    made_of: Vec<(GraphId, Vec<Op>)>,
 }
 
 impl TamperSlot {
-    /// Makes a graph do something else than it was given.
-    fn made(
+    /// Notes what a graph was made of, and gives its nodes the changed operations to run.
+    fn change_made(
         &mut self,
         inner: &mut dyn DeviceSlot,
         (graph, built): (GraphId, Built),
     ) -> Result<(GraphId, Built)> {
         let given = inner.graph_ops(graph)?;
         let mut done = given.clone();
-        if let Some(change) = *self.tamper.done.lock() {
+        if let Some(change) = *self.tamper.run_change.lock() {
             change(&mut done);
         }
         for (node, (done, given)) in done.iter().zip(&given).enumerate() {
@@ -132,13 +132,13 @@ impl TamperSlot {
                 unsafe { inner.set_params(graph, node, done) }?;
             }
         }
-        self.held.insert(0, (graph, given));
+        self.made_of.insert(0, (graph, given));
         Ok((graph, built))
     }
 
-    fn held(&self, graph: GraphId) -> &Vec<Op> {
-        let held = self.held.iter().find(|(known, _)| *known == graph);
-        &held.expect("made before").1
+    fn made_of(&self, graph: GraphId) -> &Vec<Op> {
+        let made_of = self.made_of.iter().find(|(known, _)| *known == graph);
+        &made_of.expect("made before").1
     }
 }
 
@@ -151,19 +151,19 @@ impl SlotHooks for TamperSlot {
     ) -> Result<(GraphId, Built)> {
         // SAFETY: the caller keeps the same contract.
         let made = unsafe { inner.make_graph(source, into) }?;
-        self.made(inner, made)
+        self.change_made(inner, made)
     }
 
     fn graph_ops(&self, _: &dyn DeviceSlot, graph: GraphId) -> Result<Vec<Op>> {
-        let mut ops = self.held(graph).clone();
-        if let Some(change) = *self.tamper.held.lock() {
+        let mut ops = self.made_of(graph).clone();
+        if let Some(change) = *self.tamper.reported_change.lock() {
             change(&mut ops);
         }
         Ok(ops)
     }
 
     fn drop_graph(&mut self, inner: &mut dyn DeviceSlot, graph: GraphId) {
-        self.held.retain(|(known, _)| *known != graph);
+        self.made_of.retain(|(known, _)| *known != graph);
         inner.drop_graph(graph);
     }
 

@@ -157,7 +157,7 @@ impl Declarations {
             let value = &self.tokens[index + 2..];
             let ends = |token: &Token| ";,=".chars().any(|end| token.is(end));
             let end = value.iter().position(ends).unwrap_or(0);
-            if let Some(value) = self.product(&value[..end]) {
+            if let Some(value) = self.constant_product(&value[..end]) {
                 self.constants.insert(name.to_owned(), value);
             }
         }
@@ -238,7 +238,7 @@ impl Declarations {
         Ok(Some(Signature {
             name: name.word().unwrap_or_default().to_owned(),
             parameters,
-            block_threads: first.and_then(|tokens| self.product(tokens)),
+            block_threads: first.and_then(|tokens| self.constant_product(tokens)),
         }))
     }
 
@@ -288,11 +288,12 @@ impl Declarations {
         Ok(())
     }
 
-    /// The product of integer constants and literals; `None` for any other expression.
-    fn product(&self, tokens: &[Token]) -> Option<u32> {
+    /// The value of a product of integer literals and constants of the file, such as the launch bound
+    /// `32 * WARPS`; `None` for any other expression.
+    fn constant_product(&self, tokens: &[Token]) -> Option<u32> {
         let mut product: u32 = 1;
         for factor in split(tokens, '*') {
-            // `a::b::NAME` is looked up as NAME.
+            // `a::b::NAME` is looked up as NAME. Of its tokens `a`, `:`, `:`, `b`, ... every third is a word.
             let is_path = |(index, token): (usize, &Token)| match index % 3 {
                 0 => token.word().is_some(),
                 _ => token.is(':'),

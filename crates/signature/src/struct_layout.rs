@@ -69,7 +69,7 @@ impl Declarations {
             .position(|token| token.word() == Some("alignas"))
             && let Some(align) = head
                 .get(keyword + 2)
-                .and_then(|token| self.product(std::slice::from_ref(token)))
+                .and_then(|token| self.constant_product(std::slice::from_ref(token)))
         {
             // `alignas(0)` has no effect.
             layout.align = align.max(1) as usize;
@@ -137,7 +137,7 @@ impl Declarations {
                 None => (&declarator[..], 1),
                 Some(bracket) => {
                     let length = declarator.get(bracket + 1..declarator.len() - 1);
-                    match length.and_then(|length| self.product(length)) {
+                    match length.and_then(|length| self.constant_product(length)) {
                         Some(length) => (&declarator[..bracket], length as usize),
                         None => {
                             return declarator[bracket]

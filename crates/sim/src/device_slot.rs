@@ -125,7 +125,7 @@ impl SimSlot {
     }
 
     /// Checks an access by the host to its side of a buffer.
-    fn look(&self, buffer: BufferId, writes: bool) {
+    fn check_host_access(&self, buffer: BufferId, writes: bool) {
         let (address, range) = self.views.range(buffer);
         let mut device = self.shared.device.lock();
         device.enter();
@@ -201,13 +201,15 @@ unsafe impl DeviceSlot for SimSlot {
     }
 
     fn host(&self, buffer: BufferId) -> &[u8] {
-        self.look(buffer, false);
+        self.check_host_access(buffer, false);
         self.views.bytes(buffer)
     }
 
     fn host_mut(&mut self, buffers: &[BufferId]) -> HostViews<'_> {
         assert!(buffers.is_sorted(), "buffers ascend");
-        buffers.iter().for_each(|buffer| self.look(*buffer, true));
+        buffers
+            .iter()
+            .for_each(|buffer| self.check_host_access(*buffer, true));
         self.views.bytes_mut(buffers)
     }
 

@@ -345,7 +345,7 @@ impl Device {
             Ok(_) => {
                 self.device_loop(number).graph = graph.clone();
                 let run = Work::Run(Run::new(graph.steps, graph.order));
-                // The loop goes on behind its batch, and has no place of its own.
+                // The loop resumes after the batch, so its own entry moves behind it.
                 self.schedule.stream(stream).queue.pop_front();
                 self.schedule.give(stream, run);
                 self.schedule

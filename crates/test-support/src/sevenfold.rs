@@ -5,7 +5,8 @@ use tapeloop_engine::Recorder;
 use tapeloop_engine::record::{Buffer, Image, Kernel};
 use tapeloop_engine::replay::Buckets;
 
-/// The buffers of the words and of their sevenfold, `len` of each, and the recording's buckets.
+/// Records a batch of `len` words. Returns the buffer of the words, that of seven times each word, and the
+/// recording as the only bucket.
 pub fn sevenfold(len: u32) -> (Buffer<u32>, Buffer<u32>, Arc<Buckets>) {
     let mut recorder = Recorder::new(&[len]);
     let x: Buffer<u32> = recorder.upload_buffer("x", 0, 1);
@@ -19,7 +20,7 @@ pub fn sevenfold(len: u32) -> (Buffer<u32>, Buffer<u32>, Arc<Buckets>) {
         .reads::<u32>("x")
         .writes::<u32>("y")
         .scalar::<u32>("n");
-    // SAFETY: it accesses `n` words of both buffers, which is what they have.
+    // SAFETY: the kernel accesses the first `n` words of both buffers, and they have `len`, which is `n`.
     let kernel = unsafe { kernel.code(&Image::cuda("seven.cu", text)) };
     let args = [x.into(), y.into(), len.into()];
     recorder.launch(&kernel, len.div_ceil(128), &args);

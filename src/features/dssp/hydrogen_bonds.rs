@@ -48,11 +48,11 @@ pub(in super::super) struct Peptides<'a> {
     pub(in super::super) hydrogens: &'a [Hydrogen],
 }
 
-/// One coordinate of several residues.
+/// One coordinate of several residues, one residue per lane.
 type Lanes<T> = [T; LANES_MAX];
 
-/// The atoms of several residues, one residue per lane: N, C and O by axis, and the hydrogens'
-/// offsets.
+/// The atoms of several residues by axis, in 0.001 A: the positions of N, C and O, and the offsets of
+/// the amide hydrogens from N.
 #[derive(Default)]
 struct ResidueLanes {
     n: [Lanes<i32>; 3],
@@ -62,9 +62,10 @@ struct ResidueLanes {
 }
 
 impl ResidueLanes {
+    /// Loads the atoms of the residues at these indices in the batch, at most [`LANES_MAX`] of them.
     #[inline(always)]
-    fn fill(&mut self, peptides: Peptides<'_>, residues: &[i32]) {
-        for (lane, &residue) in residues.iter().enumerate().take(LANES_MAX) {
+    fn fill(&mut self, peptides: Peptides<'_>, indices: &[i32]) {
+        for (lane, &residue) in indices.iter().enumerate().take(LANES_MAX) {
             let Backbone { n, c, o, .. } = &peptides.backbone[residue as usize];
             let hydrogen = &peptides.hydrogens[residue as usize];
             (self.n[0][lane], self.n[1][lane], self.n[2][lane]) = (n.x, n.y, n.z);
@@ -258,7 +259,7 @@ fn is_followed<S: Simd>(_: S, cells: &Cells<'_>, structure: &StructureSpan) -> b
 struct BondSearch {
     /// The sorted C-alphas to look at.
     runs: Vec<Range<usize>>,
-    /// The residues that were found, and unused elements behind them.
+    /// The indices of the residues that were found, followed by unused elements.
     near: Vec<i32>,
 }
 

@@ -221,13 +221,14 @@ impl Feature for ResidueDepth {
     }
 }
 
-/// How much farther than two spheres reach the first search for the nearest point looks, in 0.001
-/// A. The results do not depend on it.
+/// What the first search for the nearest point adds to the reach of two spheres, in 0.001 A. The results
+/// do not depend on it.
 const FIRST_REACH: u32 = 1_000;
 
-/// So many residues of a structure get half a unit of room more: small structures expose more.
-const SMALL: u32 = 64;
-/// Atoms that belong to no residue get a unit of room for each so many of them.
+/// The residues of a structure that get half a unit of room more each, because small structures expose
+/// more of their residues.
+const SMALL_RESIDUES: u32 = 64;
+/// The atoms without a residue that share a unit of room.
 const ATOMS_PER_UNIT: u32 = 8;
 
 /// The extent of a structure with room for its exposed points: a unit for each residue, and more.
@@ -235,13 +236,13 @@ pub(super) fn with_point_room(extent: Extent, structure: &CheckedStructure) -> E
     // The loose atoms follow the residues', and the extent has checked that all fit 32 bits.
     let residue_atom_count = structure.atom_start.last().copied().unwrap_or(0);
     let loose = structure.xyz.len() as u32 - residue_atom_count;
-    let more = extent[RESIDUES].min(SMALL).div_ceil(2) + loose.div_ceil(ATOMS_PER_UNIT);
+    let more = extent[RESIDUES].min(SMALL_RESIDUES).div_ceil(2) + loose.div_ceil(ATOMS_PER_UNIT);
     extent.with(PAIR_ROOM, extent[RESIDUES] + more)
 }
 
-/// Exposed points that a structure has room for, for each unit of the axis of room. With the usual
-/// probe that is for 135 A^2; proteins expose 40 to 100 a residue. A small probe gets between the
-/// atoms, and exposes a third of them.
+/// The exposed points that fit into a unit of room. With the usual probe they cover 135 A^2; proteins
+/// expose 40 to 100 A^2 a residue. A probe of less than 1 A gets between the atoms, and exposes a third of
+/// all points.
 fn points_per_unit(count: u32, probe: u32) -> usize {
     let count = count as usize;
     match probe {

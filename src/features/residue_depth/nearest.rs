@@ -29,7 +29,8 @@ impl Twin for residue_depth::Views<'_> {
                     let (mut sum, mut alpha_depth) = (0.0, f32::NAN);
                     for source in residue.atoms() {
                         let atom = &self.atoms[source];
-                        // The nearest points of an atom that has any are its own, at its radius.
+                        // No exposed point lies inside the atom's sphere, so if the atom has points, the
+                        // nearest is one of its own, at the sphere's radius.
                         let distance = match self.points.count[source] {
                             0 => f64::from(nearest.squared_from(simd, atom, self.reach)).sqrt(),
                             _ => f64::from(atom.tag.radius_milli() + self.probe),
@@ -56,19 +57,22 @@ struct NearestPoint<'a> {
     points: Points<'a>,
     structure: &'a StructureSpan,
     atoms: &'a [Atom],
+    /// The radius of the probe, in 0.001 A.
     probe: u32,
+    /// The largest radius of an atom plus that of the probe, in 0.001 A.
     radius_max: u32,
+    /// Whether only points of the atom's own chain count.
     own_chain: bool,
 }
 
 impl NearestPoint<'_> {
-    /// The squared distance of an atom from the nearest point in 0.001 A; infinite if there is none.
-    /// It looks among the points of atoms within `reach` first.
+    /// The squared distance of `atom` from the nearest point, in (0.001 A)^2; infinite if there is none.
+    /// It first searches the points of the atoms within `reach`.
     #[inline(always)]
     fn squared_from<S: Simd>(&self, simd: S, atom: &Atom, mut reach: u32) -> f32 {
-        let mut least = f32::INFINITY;
+        let mut nearest_squared = f32::INFINITY;
         if self.cells.are_empty(&self.structure.atom_grid) {
-            return least;
+            return nearest_squared;
         }
         loop {
             let point = atom.position;
@@ -77,19 +81,26 @@ impl NearestPoint<'_> {
             for (first, lanes) in vectors_of(simd, runs) {
                 let [dx, dy, dz] = self.cells.differences(simd, first, lanes, point);
                 let d2 = dx * dx + dy * dy + dz * dz;
-                let farthest = self.farthest(least, self.radius_max);
-                let near = d2.simd_lt(farthest * farthest) & first_lanes(simd, lanes);
+                let distance_max = self.search_distance(nearest_squared, self.radius_max);
+                let near = d2.simd_lt(distance_max * distance_max) & first_lanes(simd, lanes);
                 for lane in lanes_of(near.to_bitmask()) {
                     let source = self.cells.source[first + lane] as usize;
-                    let to = [dx[lane], dy[lane], dz[lane]];
+                    let offset = [dx[lane], dy[lane], dz[lane]];
                     let tags = [atom.tag, self.cells.tag[first + lane]];
-                    self.update(simd, tags, source, to, d2[lane], &mut least);
+                    self.lower_to_points_of(
+                        simd,
+                        tags,
+                        source,
+                        offset,
+                        d2[lane],
+                        &mut nearest_squared,
+                    );
                 }
             }
-            // Points that are nearer belong to atoms within this distance.
-            let needed = self.farthest(least, self.radius_max);
+            // A nearer point would belong to an atom within this distance.
+            let needed = self.search_distance(nearest_squared, self.radius_max);
             if needed <= reach as f32 {
-                return least;
+                return nearest_squared;
             }
             if reach == REACH {
                 break;
@@ -112,50 +123,50 @@ impl NearestPoint<'_> {
                 ];
                 let d2 = x * x + y * y + z * z;
                 let tags = [atom.tag, other.tag];
-                self.update(simd, tags, source, [x, y, z], d2, &mut least);
+                self.lower_to_points_of(simd, tags, source, [x, y, z], d2, &mut nearest_squared);
             }
         }
-        least
+        nearest_squared
     }
 
-    /// Atoms of this radius at this distance or farther have no point nearer than `least`, which is
-    /// the square of a distance. The distance includes 1 for rounding errors.
-    fn farthest(&self, least: f32, radius: u32) -> f32 {
-        least.sqrt() + radius as f32 + 1.0
+    /// The distance below which an atom whose points are within `radius` of it may have one that is nearer
+    /// than the square root of `nearest_squared`. Adds 1 for rounding errors.
+    fn search_distance(&self, nearest_squared: f32, radius: u32) -> f32 {
+        nearest_squared.sqrt() + radius as f32 + 1.0
     }
 
-    /// Lowers `least` to the squared distance of the nearest point of atom `source`. The tags are
-    /// those of the atom whose depth is computed and of `source`; `to` is the vector from the first
-    /// to the second, and `d2` its squared length.
+    /// Lowers `nearest_squared` to the squared distance of the nearest point of atom `source`, if that is
+    /// less. The tags are those of the atom whose depth is computed and of `source`; `offset` is the vector
+    /// from the first to the second, and `d2` its squared length.
     #[inline(always)]
-    fn update<S: Simd>(
+    fn lower_to_points_of<S: Simd>(
         &self,
         simd: S,
         [own_tag, tag]: [AtomTag; 2],
         source: usize,
-        to: [f32; 3],
+        offset: [f32; 3],
         d2: f32,
-        least: &mut f32,
+        nearest_squared: &mut f32,
     ) {
         let points = self.points.range_of(source);
-        let farthest = self.farthest(*least, tag.radius_milli() + self.probe);
+        let distance_max = self.search_distance(*nearest_squared, tag.radius_milli() + self.probe);
         if points.is_empty()
             || (self.own_chain && own_tag.chain() != tag.chain())
-            || d2 >= farthest * farthest
+            || d2 >= distance_max * distance_max
         {
             return;
         }
         let mut nearest = S::f32s::splat(simd, f32::INFINITY);
         for (first, lanes) in vectors(simd, points) {
             let [x, y, z] = self.points.load(simd, first, lanes);
-            let (x, y, z) = (x + to[0], y + to[1], z + to[2]);
+            let (x, y, z) = (x + offset[0], y + offset[1], z + offset[2]);
             let squares = x * x + y * y + z * z;
             let in_range = first_lanes(simd, lanes);
             nearest = nearest.min(in_range.select(squares, S::f32s::splat(simd, f32::INFINITY)));
         }
-        let nearer = nearest.simd_lt(*least);
+        let nearer = nearest.simd_lt(*nearest_squared);
         for lane in lanes_of(nearer.to_bitmask()) {
-            *least = least.min(nearest[lane]);
+            *nearest_squared = nearest_squared.min(nearest[lane]);
         }
     }
 }

@@ -82,11 +82,11 @@ impl Sphere {
 /// A residue's areas in A^2; NaN if it has no atoms.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Areas {
-    /// Of all atoms, of the side chain and of the polar atoms.
+    /// The areas of all atoms, of the side chain and of the polar atoms in the model.
     pub(super) model: [f32; 3],
-    /// Of all atoms, where the [`Others`] are left out of the model.
+    /// The area of all atoms in the model without the [`Others`].
     pub(super) alone: f32,
-    /// The area that the other atoms bury.
+    /// The area that the [`Others`] bury.
     pub(super) delta: f32,
 }
 

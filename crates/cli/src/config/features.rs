@@ -111,8 +111,8 @@ fn names_json(features: &[FeatureName]) -> Json {
     features.iter().map(|feature| feature.name()).collect()
 }
 
-/// What is no feature and is taken for one, and how a run gets it.
-const NO_FEATURES: [(&str, &str); 4] = [
+/// Names that are mistaken for features, each with what it is and how to set it.
+const NOT_FEATURES: [(&str, &str); 4] = [
     (
         "coordinates",
         "a key, and no feature: coordinates = [\"ca\"]",
@@ -124,7 +124,7 @@ const NO_FEATURES: [(&str, &str); 4] = [
 
 /// What to write in place of a name that no feature has, in parentheses; else empty.
 fn instead_of(name: &str) -> String {
-    if let Some((_, instead)) = NO_FEATURES.iter().find(|(other, _)| *other == name) {
+    if let Some((_, instead)) = NOT_FEATURES.iter().find(|(other, _)| *other == name) {
         return format!(" ({instead})");
     }
     let names = FeatureName::ALL.iter().map(|feature| feature.name());

@@ -180,7 +180,8 @@ pub fn find(named: &Path, header: &Json) -> Result<Found> {
                 .within(shown(&path)));
         }
         if record["state"] == FINISHED {
-            // It was killed before it moved its results over the earlier ones.
+            // A run that is killed after it finishes may leave its results in a folder of their own, not yet
+            // moved over the earlier ones.
             let has_results = record["written"]["structures"].as_u64() > Some(0);
             let is_moved = path != named && has_results;
             if is_moved {

@@ -100,7 +100,7 @@ pub fn rows_bytes(settings: TableSettings, columns: usize, threads: usize) -> u6
 /// All tables, or one on standard output. Dropping them before
 /// [`Tables::finish`] removes the open parts.
 pub struct Tables {
-    /// Those that are written, in the order of [`RowKind::ALL`].
+    /// The tables that the run writes, in the order of [`RowKind::ALL`].
     tables: Vec<Table>,
     inputs_per_part: u64,
     residues_per_part: u64,
@@ -401,8 +401,9 @@ impl Tables {
 
 /// The part that is being written.
 struct OpenPart {
-    /// Ordinals of its first and its latest input.
+    /// The ordinal of its first input.
     first: u64,
+    /// The ordinal of its latest input.
     last: u64,
     /// Residues of its structures, whether they have rows or not.
     residues: u64,

@@ -114,7 +114,7 @@ impl ValueStatistics {
 
     /// Adds the statistics of another row group.
     pub(super) fn add(&mut self, other: ValueStatistics) {
-        // Those of an interrupted run are what its `run.json` holds.
+        // Saturating, because a resumed run adds to numbers from `run.json`, which may be any.
         self.rows = self.rows.saturating_add(other.rows);
         self.nulls = self.nulls.saturating_add(other.nulls);
         self.range = match (self.range.take(), other.range) {

@@ -11,13 +11,14 @@ use tapeloop_annotations::{Joined, JoinedVariants, VariantKey, text_bytes_max};
 use tapeloop_inputs::structure_name;
 use tapeloop_structure::internal::UnobservedResidue;
 
-/// A structure without its atoms, its features, and what identifies it.
+/// What the rows of a structure are made from: the structure without its atoms, its features, and what
+/// identifies it.
 #[derive(Debug)]
 pub struct StructureRows {
     pub(super) source: String,
     /// The structure's name.
     pub(super) name: String,
-    /// Its atoms are gone: no table has them, and they take most of its memory.
+    /// The structure without its atoms: they take most of its memory, and no table has them.
     pub(super) structure: Arc<Structure>,
     pub(super) atoms: u32,
     /// The number of atoms of each ligand.
@@ -65,9 +66,9 @@ pub(super) struct ChainRow {
     pub(super) residues: u32,
     /// Residues that are not linked to the residue before them in the chain.
     pub(super) breaks: u32,
-    /// The one-letter codes of its residues.
+    /// The one-letter codes of the residues that it has.
     pub(super) sequence: String,
-    /// Those of its whole sequence, if it is known.
+    /// The one-letter codes of the whole sequence, if that is known.
     pub(super) seqres: Option<String>,
 }
 

@@ -44,7 +44,7 @@ pub struct DeviceSlotId(Arc<Identity>);
 struct Identity {
     number: u64,
     backend: BackendId,
-    /// Graphs that their executor has left behind.
+    /// Graphs whose executor was dropped, and which the slot has not dropped yet.
     released: Mutex<Vec<GraphId>>,
 }
 

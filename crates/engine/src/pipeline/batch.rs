@@ -13,14 +13,14 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Of so many items of a batch the latency of one is measured.
+/// The latency is measured of the first of every so many items of a batch.
 const ITEMS_PER_SAMPLE: usize = 64;
 
 /// The most entries of a batch that take no room on the device: rejected items, and items of extent
 /// zero. The batch's capacity limits the others.
 pub(crate) const EMPTY_ENTRIES_MAX: u32 = 1 << 16;
 
-/// Where an item lies in its batch: it begins at `at`, and spans `extent`.
+/// Where an item lies in its batch: it starts at `at` along each axis, and spans `extent`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Location {
     pub(crate) at: Extent,

@@ -6,7 +6,7 @@ use super::config::{EngineConfig, SubmitOptions, TrySubmitError};
 use super::counters::{Counters, add};
 use super::plan::MemoryPlan;
 use super::ring::{Finished, Ring};
-use super::stages::{Given, Shared};
+use super::stages::{Shared, SubmitOutcome};
 use super::statistics::{Statistics, Threads};
 use super::timeline::Timeline;
 use super::uniforms::{Uniforms, changes};
@@ -133,7 +133,7 @@ impl<W: Workload> Pipeline<W> {
         }
         if !self.waiting.is_empty() {
             self.expire();
-            self.look();
+            self.collect_finished();
         }
         if !self.waiting.is_empty() {
             return Err(TrySubmitError::Full(item));
@@ -186,7 +186,7 @@ impl<W: Workload> Pipeline<W> {
         self.expire();
         self.close_due(now);
         if self.done.is_empty() {
-            self.look();
+            self.collect_finished();
             // The batch that blocked it may have a slot now.
             self.close_due(now);
         }
@@ -328,7 +328,8 @@ impl<W: Workload> Pipeline<W> {
         }
     }
 
-    fn look(&mut self) {
+    /// Reads the results of all batches that have finished.
+    fn collect_finished(&mut self) {
         while let Some(finished) = self.ring.poll() {
             self.collect(finished);
         }
@@ -345,10 +346,10 @@ impl<W: Workload> Pipeline<W> {
             self.waiting.push_front(batch);
             return;
         };
-        match self.shared.give(slot, batch) {
-            Given::Submitted(Ok(slot)) => self.ring.insert(slot),
-            Given::Submitted(Err(failed)) => self.collect(Err(failed)),
-            Given::Finished(finished) => self.collect(finished),
+        match self.shared.fill_and_submit(slot, batch) {
+            SubmitOutcome::Submitted(Ok(slot)) => self.ring.insert(slot),
+            SubmitOutcome::Submitted(Err(failed)) => self.collect(Err(failed)),
+            SubmitOutcome::Finished(finished) => self.collect(finished),
         }
     }
 
@@ -362,7 +363,7 @@ impl<W: Workload> Pipeline<W> {
                     .for_each(|finished| self.take_back(finished));
             }
             finished => {
-                let finished = self.shared.seen(finished);
+                let finished = self.shared.note_outcome(finished);
                 self.take_back(finished);
             }
         }

@@ -48,9 +48,10 @@ impl<B: Send> ToDevices<B> {
         assert!(sent.is_ok(), "the completion thread outlives its batches");
     }
 
-    /// Notes on a device's thread that it has received [`ToDevice::Wake`].
+    /// Notes that a device's thread has received [`ToDevice::Wake`].
     pub(super) fn woken(&self, device: usize) {
-        // A swap, so that what came before a wake that was not sent is seen after it.
+        // `swap`, not `store`, so that this thread sees what others wrote before they found the flag set
+        // and sent no wake.
         self.wakes[device].swap(false, SeqCst);
     }
 
@@ -58,9 +59,9 @@ impl<B: Send> ToDevices<B> {
         (0..self.len()).for_each(|device| self.wake(device));
     }
 
-    /// Wakes a device's thread instead of one that has received its wake.
+    /// Sends a wake even if one counts as sent: a thread that helps may have received that one.
     pub(super) fn wake_again(&self, device: usize) {
-        // There is room for one.
+        // The channel has room for all slots and one wake; if it is full, a wake is in it.
         let _ = self.threads[device].try_send(ToDevice::Wake);
     }
 }

@@ -18,7 +18,7 @@ use super::reentrancy::{InsideEngine, check_outside};
 use super::ring::Finished;
 use super::run_results::RunSink;
 use super::slot::{Failed, Flight, Progress, Slot};
-use super::stages::{Given, Shared};
+use super::stages::{Shared, SubmitOutcome};
 use super::sync::{AtomicBool, AtomicU64, Condvar, Guard, Mutex, Receiver, yield_now};
 use super::ticket::{Answers, TicketEngine};
 use super::uniforms::Change;
@@ -45,11 +45,11 @@ pub(super) struct Dispatcher<W: Workload> {
     /// By device: batches that were given a slot and are not with the completion thread yet.
     starting: Vec<CachePadded<AtomicU64>>,
     devices: Arc<ToDevices<Box<Batch<W>>>>,
-    /// `devices`, for results that borrow a slot.
+    /// `devices` again, as the trait object that results which borrow a slot wake.
     wakes: Arc<dyn WakeDevice>,
-    /// By device: what its completion thread receives, for threads that wait for a ticket. Empty if
-    /// those cannot help.
-    helped: Vec<Receiver<ToDevice<Box<Batch<W>>>>>,
+    /// By device: the receiver of its completion thread. Threads that wait for a ticket receive from it
+    /// too, and so help that thread. Empty if the backend does not allow that.
+    inboxes: Vec<Receiver<ToDevice<Box<Batch<W>>>>>,
     /// Batches whose items have their results.
     answered: CachePadded<AtomicU64>,
     /// Answers items that expire; started with the first of them.
@@ -65,7 +65,7 @@ impl<W: Workload> Dispatcher<W> {
         shared: Shared<W>,
         queue: Queue<W>,
         devices: Arc<ToDevices<Box<Batch<W>>>>,
-        helped: Vec<Receiver<ToDevice<Box<Batch<W>>>>>,
+        inboxes: Vec<Receiver<ToDevice<Box<Batch<W>>>>>,
     ) -> Self {
         let starting = (0..devices.len()).map(|_| CachePadded::default()).collect();
         Dispatcher {
@@ -76,7 +76,7 @@ impl<W: Workload> Dispatcher<W> {
             starting,
             wakes: Arc::clone(&devices) as Arc<dyn WakeDevice>,
             devices,
-            helped,
+            inboxes,
             answered: CachePadded::new(AtomicU64::new(0)),
             timer: OnceLock::new(),
             is_closing: AtomicBool::new(false),
@@ -94,7 +94,7 @@ impl<W: Workload> Dispatcher<W> {
     fn close_open(self: &Arc<Self>) {
         let mut queue = self.queue.lock();
         queue.flush(&self.shared);
-        self.go_on(queue);
+        self.unlock_and_start(queue);
     }
 
     /// Changes uniforms for the items that are added from now on.
@@ -102,7 +102,7 @@ impl<W: Workload> Dispatcher<W> {
         self.shared.ended.check()?;
         let mut queue = self.queue.lock();
         queue.set_uniforms(&self.shared, changes);
-        self.go_on(queue);
+        self.unlock_and_start(queue);
         Ok(())
     }
 
@@ -110,14 +110,14 @@ impl<W: Workload> Dispatcher<W> {
     pub(super) fn set_run(self: &Arc<Self>, results: Option<Arc<dyn RunSink<W>>>) {
         let mut queue = self.queue.lock();
         let before = queue.set_run(&self.shared, results);
-        self.go_on(queue);
+        self.unlock_and_start(queue);
         // What the run maps with is the embedder's code.
         unwinding(|| drop(before));
     }
 
     /// Starts what can start, after the consumer of a run has taken a batch or has ended.
-    pub(super) fn look(self: &Arc<Self>) {
-        self.go_on(self.queue.lock());
+    pub(super) fn start_ready(self: &Arc<Self>) {
+        self.unlock_and_start(self.queue.lock());
     }
 
     /// Takes no more items.
@@ -165,7 +165,7 @@ impl<W: Workload> Dispatcher<W> {
             return Some(due);
         }
         queue.flush(&self.shared);
-        self.go_on(queue);
+        self.unlock_and_start(queue);
         None
     }
 
@@ -175,7 +175,7 @@ impl<W: Workload> Dispatcher<W> {
         self.devices.woken(device);
         let due = self.close_due(Instant::now());
         // Results may have given a slot back.
-        self.look();
+        self.start_ready();
         due
     }
 
@@ -194,7 +194,8 @@ impl<W: Workload> Dispatcher<W> {
         self.room.notify_all();
     }
 
-    fn go_on(self: &Arc<Self>, mut queue: Guard<'_, Queue<W>>) {
+    /// Takes what can start from the queue, unlocks the queue, and starts it.
+    fn unlock_and_start(self: &Arc<Self>, mut queue: Guard<'_, Queue<W>>) {
         let next = self.next(&mut queue);
         drop(queue);
         self.start_all(next);
@@ -240,9 +241,9 @@ impl<W: Workload> Dispatcher<W> {
         }
     }
 
-    /// Whether the engine's pool computes. Its threads then write and read large batches too.
+    /// Whether threads of the engine's pool compute batches. They then write and read large batches too.
     fn computes(&self) -> bool {
-        !self.helped.is_empty()
+        !self.inboxes.is_empty()
     }
 
     /// Fails if this thread runs the engine's code, or is of the pool that computes its batches: a part of
@@ -292,17 +293,17 @@ impl<W: Workload> Dispatcher<W> {
         let _breaks = BreaksOnPanic::new(self);
         let Start { slot, batch, .. } = start;
         let device = slot.device();
-        let finished = match self.shared.give(slot, batch) {
-            Given::Submitted(flight) if computes => Some(flight.and_then(Slot::wait)),
-            Given::Submitted(flight) => {
+        let finished = match self.shared.fill_and_submit(slot, batch) {
+            SubmitOutcome::Submitted(flight) if computes => Some(flight.and_then(Slot::wait)),
+            SubmitOutcome::Submitted(flight) => {
                 self.send(device, flight);
                 None
             }
-            Given::Finished(finished) => Some(finished),
+            SubmitOutcome::Finished(finished) => Some(finished),
         };
         self.starting[device].fetch_sub(1, SeqCst);
         match finished {
-            Some(finished) => self.deliver(self.shared.seen(finished)),
+            Some(finished) => self.deliver(self.shared.note_outcome(finished)),
             None => Next::default(),
         }
     }
@@ -311,14 +312,14 @@ impl<W: Workload> Dispatcher<W> {
     fn send(&self, device: usize, flight: Flight<Box<Batch<W>>>) {
         self.devices.send(device, flight);
         if self.is_broken() {
-            self.drop_helped();
+            self.drop_undelivered();
         }
     }
 
     /// Drops what the completion threads of a broken engine will not receive. Without helpers it is
     /// dropped with the threads.
-    fn drop_helped(&self) {
-        for batches in &self.helped {
+    fn drop_undelivered(&self) {
+        for batches in &self.inboxes {
             while let Ok(lost) = batches.try_recv() {
                 unwinding(|| drop(lost));
             }
@@ -405,7 +406,7 @@ impl<W: Workload> Dispatcher<W> {
         let result = work();
         let mut queue = self.queue.lock();
         queue.resume(device);
-        self.go_on(queue);
+        self.unlock_and_start(queue);
         result
     }
 
@@ -427,7 +428,7 @@ impl<W: Workload> Dispatcher<W> {
         for batch in lost {
             unwinding(|| drop(batch));
         }
-        self.drop_helped();
+        self.drop_undelivered();
     }
 }
 
@@ -445,7 +446,7 @@ impl<W: Workload> TicketEngine<W> for Dispatcher<W> {
     fn help(self: Arc<Self>, is_over: &dyn Fn() -> bool) {
         let breaks = BreaksOnPanic::new(&self);
         let inside = InsideEngine::enter(self.shared.engine);
-        for (device, batches) in self.helped.iter().enumerate() {
+        for (device, batches) in self.inboxes.iter().enumerate() {
             let mut was_woken = false;
             while !is_over()
                 && let Ok(message) = batches.try_recv()
@@ -460,7 +461,7 @@ impl<W: Workload> TicketEngine<W> for Dispatcher<W> {
                 };
                 let unfinished = match flight.map(Slot::poll) {
                     Ok(Progress::Done(slot)) => {
-                        self.finish(self.shared.seen(Ok(slot)));
+                        self.finish(self.shared.note_outcome(Ok(slot)));
                         continue;
                     }
                     Ok(Progress::Pending(slot)) => Ok(slot),

@@ -58,7 +58,7 @@ pub(super) fn start<W: Workload>(
     };
     let devices = Arc::new(ToDevices::new(devices));
     let dispatcher = Arc::new_cyclic(|this: &Weak<Dispatcher<W>>| {
-        let helped = if can_be_helped {
+        let inboxes = if can_be_helped {
             submitted.clone()
         } else {
             Vec::new()
@@ -68,7 +68,7 @@ pub(super) fn start<W: Workload>(
             helps: can_be_helped,
         };
         let queue = Queue::new(&shared, slots, config, owner);
-        Dispatcher::new(shared, queue, devices, helped)
+        Dispatcher::new(shared, queue, devices, inboxes)
     });
     let mut threads = Vec::new();
     for (device, submitted) in submitted.into_iter().enumerate() {
@@ -133,7 +133,7 @@ fn complete<W: Workload>(
                     .into_iter()
                     .for_each(|finished| dispatcher.finish(finished));
             }
-            Some(finished) => dispatcher.finish(shared.seen(finished)),
+            Some(finished) => dispatcher.finish(shared.note_outcome(finished)),
             None if dispatcher.is_over() => return,
             None => {
                 let left = due.map(|due| due.saturating_duration_since(Instant::now()));
@@ -203,7 +203,7 @@ impl<W: Workload> Drop for StopOnDrop<'_, W> {
     fn drop(&mut self) {
         self.stop.store(true, Relaxed);
         self.unconsumed.lift();
-        self.dispatcher.look();
+        self.dispatcher.start_ready();
     }
 }
 
@@ -257,7 +257,7 @@ where
         let mut consumed = Ok(());
         while let (Ok(()), Ok(batch)) = (&consumed, completions.recv()) {
             unconsumed.take();
-            dispatcher.look();
+            dispatcher.start_ready();
             consumed = batch.and_then(|mut batch| {
                 let sampled = shared.sampler.as_ref().zip(batch.sampled);
                 let sampled =

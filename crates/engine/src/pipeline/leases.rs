@@ -130,7 +130,7 @@ impl Drop for Lender<'_> {
     }
 }
 
-/// What all results of a batch that borrow its slot share.
+/// The slot of a batch, shared by the results that borrow it.
 struct SharedSlot {
     // Dropped first, so that the thread which is woken finds the slot without it.
     lent: Lent,
@@ -143,7 +143,7 @@ impl HostMemory for SharedSlot {
     }
 }
 
-/// Lets another slot be lent, and has this one freed.
+/// When it is dropped, another slot may be lent, and the device's thread frees this one.
 struct EndOfLoan {
     limit: Arc<AtomicUsize>,
     wakes: Arc<dyn WakeDevice>,

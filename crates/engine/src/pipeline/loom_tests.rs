@@ -466,11 +466,11 @@ fn loom_a_run_comes_out_in_order_and_may_end_early() {
             let mut seen = Vec::new();
             while let Ok(batch) = batches.recv() {
                 unconsumed.take();
-                dispatcher.look();
+                dispatcher.start_ready();
                 take(&mut seen, batch);
                 if !all {
                     unconsumed.lift();
-                    dispatcher.look();
+                    dispatcher.start_ready();
                     return;
                 }
             }

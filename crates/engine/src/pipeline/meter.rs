@@ -23,7 +23,7 @@ const RECENT_MAX: usize = 32;
 pub(super) struct BusyTime {
     /// Disjoint intervals, in order.
     recent: Vec<(Instant, Instant)>,
-    /// The length of all earlier ones, and the end of the last of them.
+    /// The summed length of the disjoint intervals before `recent`, and the end of the last of those.
     before: Duration,
     before_until: Option<Instant>,
     /// The lengths of all intervals that were added, summed.
@@ -77,7 +77,7 @@ impl BusyTime {
     }
 }
 
-/// Stage one's times.
+/// The times of stage one, in which a batch gets a slot, is written and is submitted.
 #[derive(Clone, Default)]
 pub(super) struct Submitted {
     /// When the first batch closed.
@@ -85,9 +85,9 @@ pub(super) struct Submitted {
     pub(super) last: Option<Instant>,
     /// Batches that are closed and not submitted.
     pub(super) closed: BusyTime,
-    /// Those among them that wait for a slot.
+    /// Closed batches that wait for a slot.
     pub(super) stalled: BusyTime,
-    /// Those among them that are being written or submitted.
+    /// Closed batches that are being written or submitted.
     pub(super) starting: BusyTime,
     /// The time that batches with a slot waited for a worker, summed, and the number of these batches.
     pub(super) worker: Duration,
@@ -98,7 +98,7 @@ pub(super) struct Submitted {
 #[derive(Clone, Default)]
 pub(super) struct Finished {
     pub(super) flight: BusyTime,
-    /// The same of each device; empty if there is only one.
+    /// `flight` by device; empty if there is only one device.
     pub(super) by_device: Vec<DeviceFlights>,
     pub(super) batch_latency: Latencies,
     pub(super) unpacking: BusyTime,
@@ -115,7 +115,7 @@ pub(super) struct Finished {
 #[derive(Clone, Default)]
 pub(super) struct DeviceFlights {
     pub(super) flight: BusyTime,
-    /// Those that were found done.
+    /// The number of batches that were found done.
     pub(super) batches: u64,
 }
 
@@ -194,7 +194,7 @@ impl Meter {
     }
 
     /// Notes that the batch in `slot` has finished or failed.
-    pub(super) fn seen(&self, slot: usize, submitted_at: Instant, now: Instant) {
+    pub(super) fn batch_finished(&self, slot: usize, submitted_at: Instant, now: Instant) {
         self.in_flight[slot].store(0, Relaxed);
         let mut finished = self.finished.lock();
         finished.flight.add(submitted_at, now);

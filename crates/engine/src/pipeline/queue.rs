@@ -32,7 +32,7 @@ pub(super) struct Start<W: Workload> {
     pub(super) more: bool,
 }
 
-/// What can be done after the queue has changed, when it is not locked any more.
+/// What to do once the queue is unlocked.
 pub(super) struct Next<W: Workload> {
     pub(super) start: Option<Start<W>>,
     pub(super) admitted: Option<Admitted<W>>,
@@ -96,11 +96,11 @@ struct Run<W: Workload> {
 
 /// What became of items that were cancelled.
 pub(super) enum Cancelled<W: Workload> {
-    /// Their batch has a slot, so they stay in it, or they have expired.
+    /// The items stay: their batch has a slot, or they have expired.
     Late,
-    /// They were taken out of their batch.
+    /// The items were taken out of their batch.
     Taken,
-    /// They were the last items of their batch, which was taken out too.
+    /// The items were the last of their batch, which was taken out of the queue too.
     Emptied(Box<Batch<W>>),
 }
 
@@ -387,7 +387,7 @@ impl<W: Workload> Queue<W> {
 
     fn find_next(&mut self, shared: &Shared<W>) -> Next<W> {
         let mut admitted = self.admit_waiting(shared);
-        self.take_back();
+        self.free_returned();
         if self.closes_urgent() {
             self.close(shared, URGENT, true);
         }
@@ -495,10 +495,10 @@ impl<W: Workload> Queue<W> {
     }
 
     /// Frees the slots that no result borrows any more.
-    fn take_back(&mut self) {
+    fn free_returned(&mut self) {
         while let Some(position) = self.lent.iter_mut().position(Slot::take_back) {
             let slot = self.lent.remove(position);
-            // The look that has taken it back fills it.
+            // `find_next`, which calls this, starts a batch in the slot if there is one.
             self.put_free(slot);
         }
     }

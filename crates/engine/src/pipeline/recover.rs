@@ -69,7 +69,7 @@ impl<W: Workload> Shared<W> {
         let mut lost = Vec::new();
         let mut finished = Vec::with_capacity(1 + more.len());
         for mut outcome in std::iter::once(Err(first)).chain(more) {
-            self.back(&mut outcome);
+            self.note_off_device(&mut outcome);
             match outcome {
                 Err(failed) if self.comes_back(&failed) => lost.push(failed),
                 Err(failed) => finished.push(Err(self.end_lost(failed))),
@@ -268,7 +268,7 @@ fn is_of_worker(error: &Error) -> bool {
     error.kind() == ErrorKind::Worker
 }
 
-/// A batch whose items run apart from each other, to find those that lose the device.
+/// The search for the items of a batch that lose the device: it runs parts of the batch one by one.
 struct Hunt<'a, W: Workload> {
     shared: &'a Shared<W>,
     /// The batch without its entries.

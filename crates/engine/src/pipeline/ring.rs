@@ -88,7 +88,7 @@ impl<B> Ring<B> {
         live: Extent,
         batch: B,
     ) -> Result<Replay, Box<Failed<B>>> {
-        self.give(slot, live, batch, false)
+        self.submit_filled(slot, live, batch, false)
     }
 
     /// [`Ring::submit`] with timestamps. If [`Replay::timed`] is true, [`Slot::timestamps`] returns
@@ -103,10 +103,10 @@ impl<B> Ring<B> {
         live: Extent,
         batch: B,
     ) -> Result<Replay, Box<Failed<B>>> {
-        self.give(slot, live, batch, true)
+        self.submit_filled(slot, live, batch, true)
     }
 
-    fn give(
+    fn submit_filled(
         &mut self,
         slot: Slot<Filling>,
         live: Extent,

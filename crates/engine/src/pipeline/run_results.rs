@@ -33,7 +33,7 @@ pub(crate) trait RunSink<W: Workload>: Send + Sync {
 /// What a run made of a batch's completions. Dropped one by one, since dropping one runs the embedder's
 /// code and may panic.
 pub(super) struct RunBatch<T> {
-    /// The last first.
+    /// In the reverse order of the items.
     results: Vec<T>,
     /// The batch's number and its slot, if the timeline samples it.
     pub(super) sampled: Option<(u64, usize)>,

@@ -64,7 +64,7 @@ pub(super) struct Shared<W: Workload> {
 }
 
 /// The result of submitting a batch.
-pub(super) enum Given<W: Workload> {
+pub(super) enum SubmitOutcome<W: Workload> {
     /// The batch is on the device, or in part if it failed; or it was lost with a device that will
     /// be restarted.
     Submitted(Flight<Box<Batch<W>>>),
@@ -135,7 +135,11 @@ impl<W: Workload> Shared<W> {
     }
 
     /// Stage one: fills a slot with a batch and submits it to the device.
-    pub(super) fn give(&self, slot: Slot<Free>, mut batch: Box<Batch<W>>) -> Given<W> {
+    pub(super) fn fill_and_submit(
+        &self,
+        slot: Slot<Free>,
+        mut batch: Box<Batch<W>>,
+    ) -> SubmitOutcome<W> {
         let started_at = Instant::now();
         let handed_over_at = batch.handed_over_at.take();
         let slot_at = handed_over_at.unwrap_or(started_at);
@@ -144,11 +148,11 @@ impl<W: Workload> Shared<W> {
         add_between(&counters.stall_ns, closed_at, slot_at);
         if self.ended.get().is_some() {
             let error = self.ended.error();
-            return Given::Finished(Err(Box::new(Failed { error, batch, slot })));
+            return SubmitOutcome::Finished(Err(Box::new(Failed { error, batch, slot })));
         }
         add(&counters.items_expired, batch.leave_out(started_at));
         if batch.items == 0 {
-            return Given::Finished(Ok(slot.pass(batch)));
+            return SubmitOutcome::Finished(Ok(slot.pass(batch)));
         }
         let number = self.batches_given.fetch_add(1, Relaxed);
         let sampler = self
@@ -190,16 +194,16 @@ impl<W: Workload> Shared<W> {
                     sampler.add(batch_key, SpanKind::Submit, filled_at, end);
                     slot.batch_mut().timed = replay.timed;
                 }
-                Given::Submitted(Ok(slot))
+                SubmitOutcome::Submitted(Ok(slot))
             }
             Err(mut failed) => {
                 // The batch was not submitted.
                 failed.batch.submitted_at = None;
                 self.meter.refused(&start, Instant::now());
                 match failed.error.scope() < ErrorScope::Device {
-                    true => Given::Submitted(Ok(failed.wait_out())),
-                    false if self.comes_back(&failed) => Given::Submitted(Err(failed)),
-                    false => Given::Finished(Err(failed)),
+                    true => SubmitOutcome::Submitted(Ok(failed.wait_out())),
+                    false if self.comes_back(&failed) => SubmitOutcome::Submitted(Err(failed)),
+                    false => SubmitOutcome::Finished(Err(failed)),
                 }
             }
         }
@@ -218,14 +222,17 @@ impl<W: Workload> Shared<W> {
         failed
     }
 
-    /// Stage two: notes that a batch has finished or failed.
-    pub(super) fn seen(&self, mut outcome: Finished<Box<Batch<W>>>) -> Finished<Box<Batch<W>>> {
-        self.back(&mut outcome);
+    /// Stage two: notes that a batch has left the device, and that it failed if it did.
+    pub(super) fn note_outcome(
+        &self,
+        mut outcome: Finished<Box<Batch<W>>>,
+    ) -> Finished<Box<Batch<W>>> {
+        self.note_off_device(&mut outcome);
         outcome.map_err(|failed| self.end(failed))
     }
 
     /// Notes that a batch is no longer on the device, if it was.
-    pub(super) fn back(&self, outcome: &mut Finished<Box<Batch<W>>>) {
+    pub(super) fn note_off_device(&self, outcome: &mut Finished<Box<Batch<W>>>) {
         let (slot, batch) = match outcome {
             Ok(slot) => (slot.index(), slot.batch_mut()),
             Err(failed) => (failed.slot.index(), &mut failed.batch),
@@ -234,7 +241,7 @@ impl<W: Workload> Shared<W> {
         let _span = trace_span!("complete", batch = number, slot, items).entered();
         if let Some(submitted_at) = batch.submitted_at {
             let now = add_since(&self.counters.finished.compute_ns, submitted_at);
-            self.meter.seen(slot, submitted_at, now);
+            self.meter.batch_finished(slot, submitted_at, now);
             match outcome {
                 Ok(slot) => self.sample_flight(slot, submitted_at, now),
                 Err(failed) => failed.batch.submitted_at = None,

@@ -48,7 +48,7 @@ pub(super) fn draw(
     );
     text.push_str(&head);
     for (place, node) in nodes.iter().enumerate() {
-        let (label, shape, color) = look(node, bindings.recording());
+        let (label, shape, color) = node_style(node, bindings.recording());
         let label = quoted(&label);
         let line = format!(
             "  n{place} [label={label}, shape={shape}, style=\"filled\", fillcolor=\"{color}\"];\n"
@@ -92,8 +92,8 @@ pub(super) fn edges(nodes: &[Node<'_>], recording: &Recording, is_line: bool) ->
     after.flat_map(edges).collect()
 }
 
-/// A node's label, shape and colour. Colour-blind readers can tell the colours apart.
-fn look(node: &Node<'_>, recording: &Recording) -> (String, &'static str, &'static str) {
+/// A node's label, shape and fill colour. The colours differ for colour-blind readers too.
+fn node_style(node: &Node<'_>, recording: &Recording) -> (String, &'static str, &'static str) {
     let name = |id: &BufferId| &recording.buffers()[id.index()].name;
     match (&recording.commands()[node.command], node.op) {
         (Command::Upload(id), Op::Upload { bytes, .. }) => {

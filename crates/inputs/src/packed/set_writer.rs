@@ -81,7 +81,7 @@ impl SetWriter {
             models.truncate(1);
             models[0].structure = Err(error);
         }
-        // A file ends when the next input comes, so that the last one states that it is the last.
+        // A full file is ended only when another input arrives: its footer states whether a file follows.
         if self
             .open
             .as_ref()

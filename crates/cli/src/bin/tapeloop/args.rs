@@ -474,7 +474,7 @@ impl RunArgs {
             Some(_) if is_table => {}
             Some(format) => raw.set("--format", "tables.format", Some(format)),
             None if is_stdout && raw.set_default("tables.format", TableFormat::Csv.name()) => {
-                // What the file says of compression is for the format that it does not name.
+                // The file names no format, so its compression is meant for the default format, not for CSV.
                 raw.remove("tables.compression");
                 raw.remove("tables.compression_level");
             }
@@ -493,7 +493,7 @@ impl RunArgs {
 /// The output folder of a config.
 ///
 /// # Errors
-/// The name is one that a user would give to a file.
+/// The folder does not exist, and its name ends like that of a table, such as `out.csv`.
 fn folder(config: &Config) -> Result<PathBuf> {
     let path = &config.output;
     let ending = path.extension().and_then(OsStr::to_str).unwrap_or_default();

@@ -5,10 +5,10 @@ use std::time::Duration;
 use tapeloop::pipeline::{Counters, Statistics};
 use tapeloop_cli::thread_times::{SingleThreads, ThreadTime};
 
-/// A thread of which there is one, and its waits.
+/// The times of a thread that does a work alone, such as listing inputs.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct SingleThread {
-    /// Its work, as in "the thread that lists inputs".
+    /// Its work as messages name it, such as `lists inputs`.
     pub(super) does: &'static str,
     name: &'static str,
     time: ThreadTime,

@@ -154,27 +154,28 @@ impl<'a> Parser<'a> {
         self.tokens[self.next].0
     }
 
-    /// Goes behind the token. The last token, [`Token::End`], stays.
+    /// Goes to the next token. The last one, [`Token::End`], stays.
     fn advance(&mut self) {
         self.next = (self.next + 1).min(self.tokens.len() - 1);
     }
 
-    /// Whether the token is this word, in upper or lower case. Goes behind it if so.
+    /// Takes the token if it is this word, in upper or lower case. Returns whether it is.
     fn takes_word(&mut self, word: &str) -> bool {
-        let is_it = matches!(self.token(), Token::Word(found) if found.eq_ignore_ascii_case(word));
-        if is_it {
+        let is_word =
+            matches!(self.token(), Token::Word(found) if found.eq_ignore_ascii_case(word));
+        if is_word {
             self.advance();
         }
-        is_it
+        is_word
     }
 
-    /// Whether the token is this sign. Goes behind it if so.
+    /// Takes the token if it is this sign. Returns whether it is.
     fn takes_sign(&mut self, sign: &str) -> bool {
-        let is_it = self.token() == Token::Sign(sign);
-        if is_it {
+        let is_sign = self.token() == Token::Sign(sign);
+        if is_sign {
             self.advance();
         }
-        is_it
+        is_sign
     }
 
     fn expect_sign(&mut self, sign: &str) -> Result<()> {

@@ -80,7 +80,8 @@ fn piece(op: &Op) -> Option<[u64; PIECE_WORDS]> {
     }
 }
 
-/// The launch that does all of `ops`, copies and memsets of which none uses what another writes.
+/// One launch that does all of `ops`, which are copies and memsets. None of them may use what another
+/// writes.
 ///
 /// # Panics
 /// If there are more than [`PIECES_MAX`], or another operation among them.
@@ -103,8 +104,8 @@ pub(super) fn launch<'a>(function: FunctionId, ops: impl Iterator<Item = &'a Op>
     }
 }
 
-/// The operations that a launch does, each of the kind of its place in `kinds`; `None` if it is no
-/// launch of so many.
+/// The copies and memsets that a launch from [`launch`] does, read from its arguments; `kinds` has an
+/// operation of the kind of each. `None` if `launch` does another number of operations.
 pub(super) fn ops_of<'a>(launch: &Op, kinds: impl Iterator<Item = &'a Op>) -> Option<Vec<Op>> {
     let Op::Launch { args, .. } = launch else {
         return None;

@@ -220,7 +220,7 @@ pub(super) struct Graph {
     /// The work of each node, as it is now.
     work: Vec<NodeWork>,
     captured: bool,
-    /// The first kernel with a priority of its own. The nodes have their own priorities if there is one.
+    /// The first kernel with a priority of its own. If there is one, each node has its own priority.
     urgent_kernel: Option<Arc<str>>,
     /// Whether operations were given other parameters, which the templates do not have.
     was_set: bool,
@@ -234,7 +234,7 @@ pub(super) struct Graph {
 pub(super) struct Draft {
     pub(super) template: Template,
     pub(super) captured: bool,
-    /// The first kernel with a priority of its own. The nodes have their own priorities if there is one.
+    /// See [`Graph::urgent_kernel`].
     pub(super) urgent_kernel: Option<Arc<str>>,
     /// The work of each node.
     pub(super) work: Vec<NodeWork>,

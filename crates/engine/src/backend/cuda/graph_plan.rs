@@ -7,9 +7,10 @@ use crate::backend::{GraphSource, Node, Op};
 /// A node of a graph.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct NodePlan {
-    /// The places of its operations among those of the graph.
+    /// The indices of its operations among those of the graph.
     pub(super) places: Vec<usize>,
-    /// Whether its operations are copies and memsets that a launch does. Otherwise it is one.
+    /// Whether one launch does its operations, which are copies and memsets. Otherwise the node has one
+    /// operation.
     pub(super) copies: bool,
     /// The nodes that it runs after; empty in a captured graph.
     pub(super) after: Vec<usize>,
@@ -87,8 +88,8 @@ fn plan_explicit(nodes: &[Node<'_>]) -> Vec<NodePlan> {
     let last = all().filter(|(place, node)| is_download(node.op) && is_last[*place]);
     let first: Vec<usize> = first.map(|(place, _)| place).collect();
     let last: Vec<usize> = last.map(|(place, _)| place).collect();
-    // Timestamps that run after the merged downloads come behind them.
-    let (behind, between): (Vec<usize>, Vec<usize>) = (0..nodes.len())
+    // Timestamps that run after merged downloads become the last nodes.
+    let (timestamps, between): (Vec<usize>, Vec<usize>) = (0..nodes.len())
         .filter(|place| !first.contains(place) && !last.contains(place))
         .partition(|&place| nodes[place].after.iter().any(|after| last.contains(after)));
     let single = |place| (vec![place], false);
@@ -101,7 +102,7 @@ fn plan_explicit(nodes: &[Node<'_>]) -> Vec<NodePlan> {
         .into_iter()
         .chain(between.into_iter().map(single))
         .chain(merged(&last))
-        .chain(behind.into_iter().map(single));
+        .chain(timestamps.into_iter().map(single));
     let order: Vec<(Vec<usize>, bool)> = order.collect();
     let mut node_of = vec![0; nodes.len()];
     for (index, (places, _)) in order.iter().enumerate() {
@@ -128,7 +129,7 @@ fn is_download(op: &Op) -> bool {
 
 /// Whether neither of two copies or memsets writes what the other one accesses.
 fn are_apart(one: &Op, other: &Op) -> bool {
-    // Each access as its first address, the one behind its last, and whether it writes.
+    // By access: its first address, the address after its last byte, and whether it writes.
     let accesses = |op: &Op| {
         let range = |start: u64, writes: bool| {
             (

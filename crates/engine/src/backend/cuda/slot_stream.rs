@@ -16,11 +16,11 @@ pub(super) fn no_priority(why: &str, change: &str) -> Error {
 pub(super) struct SlotStream {
     fence: Event,
     stream: Stream,
-    /// The number of operations that the stream was given.
+    /// How many operations were given to the stream.
     given: u64,
-    /// Of these, those before the last fence.
+    /// How many of those come before the last fence.
     fenced: u64,
-    /// Of these, those that were seen done.
+    /// How many of those are known to be done.
     done: u64,
 }
 

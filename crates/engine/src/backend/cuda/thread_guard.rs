@@ -124,7 +124,7 @@ impl Relaxed {
 
 impl Drop for Relaxed {
     fn drop(&mut self) {
-        // The mode came from the driver, so it refuses it only during its shutdown.
+        // The driver itself returned this mode, so it refuses the mode only while it shuts down.
         let _ = exchange(self.driver, self.before);
     }
 }

@@ -21,9 +21,9 @@ use std::sync::atomic::Ordering::Acquire;
 use std::time::{Duration, Instant};
 
 /// How long a wait spins before it sleeps.
-const SPUN: Duration = Duration::from_micros(20);
-/// How often a wait checks that the worker lives.
-const LOOKED: Duration = Duration::from_millis(5);
+const SPIN_TIME: Duration = Duration::from_micros(20);
+/// The time between two checks of a wait that the worker lives.
+const ALIVE_CHECK_INTERVAL: Duration = Duration::from_millis(5);
 
 /// The state that slots which are opened together share.
 pub(super) struct Opened {
@@ -49,11 +49,12 @@ pub(super) struct WorkerSlot {
     steps: Vec<SlotCall>,
     /// The numbers of the last fence that was set, and of the last one that was seen reached or
     /// lost. Numbers wrap, and are only compared for equality.
-    given: u32,
-    seen: u32,
+    fence_set: u32,
+    fence_seen: u32,
     /// The worker that got the last fence.
     generation: u64,
-    looked_at: Instant,
+    /// When a wait last checked that the worker lives, or the last fence was set.
+    alive_checked_at: Instant,
     flags: Arc<CompletionFlags>,
     /// The index of the slot's flag in `flags`.
     index: usize,
@@ -71,10 +72,10 @@ impl WorkerSlot {
             layout: Arc::clone(&opened.layout),
             host,
             steps: Vec::new(),
-            given: 0,
-            seen: 0,
+            fence_set: 0,
+            fence_seen: 0,
             generation: 0,
-            looked_at: Instant::now(),
+            alive_checked_at: Instant::now(),
             flags: Arc::clone(&opened.flags),
             index,
             supervisor: Arc::clone(&opened.supervisor),
@@ -94,27 +95,27 @@ impl WorkerSlot {
 
     /// Whether the last fence was not seen reached or lost.
     fn is_in_flight(&self) -> bool {
-        self.seen != self.given
+        self.fence_seen != self.fence_set
     }
 
     /// Notes that the process with the slot's work has ended.
     fn settle_loss(&mut self) {
-        self.seen = self.given;
+        self.fence_seen = self.fence_set;
         self.flag().clear_failure();
     }
 
     /// Whether the last fence is reached. The error of a batch is reported once. The loss of a
     /// worker is reported once, when its process has ended: until then its device may write to the
     /// slot's host memory.
-    fn look(&mut self) -> Result<bool> {
+    fn poll_fence(&mut self) -> Result<bool> {
         if !self.is_in_flight() {
             return Ok(true);
         }
         let flag = self.flag();
-        let is_reached = flag.done.load(Acquire) == self.given;
+        let is_reached = flag.done.load(Acquire) == self.fence_set;
         let failure = flag.failure.load(Acquire);
         if is_reached && failure == NO_FAILURE {
-            self.seen = self.given;
+            self.fence_seen = self.fence_set;
             return Ok(true);
         }
         match self.supervisor.fate(self.generation) {
@@ -129,8 +130,8 @@ impl WorkerSlot {
         if failure == DEVICE_FAILED || (is_reached && failure == BATCH_FAILED) {
             return self.ask_why(is_reached);
         }
-        if self.looked_at.elapsed() > LOOKED {
-            self.looked_at = Instant::now();
+        if self.alive_checked_at.elapsed() > ALIVE_CHECK_INTERVAL {
+            self.alive_checked_at = Instant::now();
             self.supervisor.check_alive();
         }
         Ok(false)
@@ -146,7 +147,7 @@ impl WorkerSlot {
                 self.supervisor.lose(self.generation, &error);
             }
             Ok(Reply::Done(Err(error))) if is_reached => {
-                self.seen = self.given;
+                self.fence_seen = self.fence_set;
                 return Err(error);
             }
             Ok(_) => drop(self.supervisor.garbled()),
@@ -161,19 +162,21 @@ impl WorkerSlot {
         let start = Instant::now();
         loop {
             let reached = self.flag().done.load(Acquire);
-            if self.look()? {
+            if self.poll_fence()? {
                 return Ok(true);
             }
             let now = Instant::now();
-            let left = until.map_or(LOOKED, |until| until.saturating_duration_since(now));
+            let left = until.map_or(ALIVE_CHECK_INTERVAL, |until| {
+                until.saturating_duration_since(now)
+            });
             if left.is_zero() {
                 return Ok(false);
             }
-            if now - start < SPUN {
+            if now - start < SPIN_TIME {
                 std::hint::spin_loop();
                 continue;
             }
-            let left = left.min(LOOKED).as_nanos();
+            let left = left.min(ALIVE_CHECK_INTERVAL).as_nanos();
             let timeout = futex::Timespec {
                 tv_sec: 0,
                 tv_nsec: left as i64,
@@ -278,25 +281,25 @@ unsafe impl DeviceSlot for WorkerSlot {
         let mut work = Request::Work {
             slot: self.slot,
             steps: std::mem::take(&mut self.steps),
-            fence: self.given.wrapping_add(1),
+            fence: self.fence_set.wrapping_add(1),
         };
         let in_flight = self.is_in_flight();
         let flag = self.flag();
         let sent = (self.supervisor).give(&work, self.generation, in_flight, flag);
         if let Request::Work { steps, fence, .. } = &mut work {
             if sent.is_ok() {
-                self.given = *fence;
+                self.fence_set = *fence;
             }
             steps.clear();
             self.steps = std::mem::take(steps);
         }
         self.generation = sent?;
-        self.looked_at = Instant::now();
+        self.alive_checked_at = Instant::now();
         Ok(())
     }
 
     fn is_done(&mut self) -> Result<bool> {
-        self.look()
+        self.poll_fence()
     }
 
     fn wait(&mut self) -> Result<()> {

@@ -77,8 +77,8 @@ pub(super) trait Process: Send {
     fn id(&self) -> u32;
     /// Sends SIGKILL. It has no effect on a process that has ended.
     fn kill(&mut self);
-    /// How the process ended; `None` while it may still run.
-    fn exit(&mut self) -> Option<Exit>;
+    /// Polls how the process ended; `None` while it may still run.
+    fn try_exit(&mut self) -> Option<Exit>;
 }
 
 impl Process for Child {
@@ -91,7 +91,7 @@ impl Process for Child {
         let _ = Child::kill(self);
     }
 
-    fn exit(&mut self) -> Option<Exit> {
+    fn try_exit(&mut self) -> Option<Exit> {
         match self.try_wait() {
             Ok(status) => status.map(Exit::from_status),
             Err(error) => {
@@ -139,11 +139,12 @@ struct Current {
 }
 
 impl Current {
-    /// Checks whether the process has ended.
-    fn has_ended(&mut self) -> bool {
+    /// Polls the process. Once it has ended, notes how it did and drops its handle. Returns whether
+    /// it has ended.
+    fn poll_end(&mut self) -> bool {
         let exit = match &mut self.process {
             None => return true,
-            Some(process) => process.exit(),
+            Some(process) => process.try_exit(),
         };
         if exit.is_some() {
             self.exit = exit;
@@ -258,7 +259,7 @@ impl Workers {
         let mut current = self.current.lock();
         let error = current.loss();
         // A process is started only when the one before has ended.
-        if generation < self.generation() || current.has_ended() {
+        if generation < self.generation() || current.poll_end() {
             return Fate::Ended(error);
         }
         match current.killed_at {
@@ -283,7 +284,7 @@ impl Workers {
     /// Notes the loss of a worker whose process ended by itself.
     pub(super) fn check_alive(&self) {
         let mut current = self.current.lock();
-        if self.is_lost() || !current.has_ended() {
+        if self.is_lost() || !current.poll_end() {
             return;
         }
         current.loss = current.exit.as_ref().map(Exit::loss);
@@ -326,7 +327,7 @@ impl Workers {
         let start = Instant::now();
         let backoff = Backoff::new(start);
         loop {
-            if self.current.lock().has_ended() {
+            if self.current.lock().poll_end() {
                 return true;
             }
             let now = Instant::now();

@@ -52,7 +52,7 @@ impl<W: Workload> Dispatcher<W> {
             {
                 let ticket = queue.expired(item);
                 queue.end_turn();
-                self.go_on(queue);
+                self.unlock_and_start(queue);
                 self.shared.counters.add_expired(1);
                 return Ok(ticket);
             }
@@ -190,11 +190,11 @@ impl<W: Workload> Dispatcher<W> {
                 self.devices.wake_all();
             }
             if added.closed {
-                self.go_on(queue);
+                self.unlock_and_start(queue);
                 queue = self.queue.lock();
             }
         }
-        self.go_on(queue);
+        self.unlock_and_start(queue);
         Ok(())
     }
 

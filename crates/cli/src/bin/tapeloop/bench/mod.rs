@@ -39,7 +39,8 @@ const HISTORY: &str = "bench.jsonl";
 /// The report of the latest run.
 const REPORT: &str = "report.html";
 
-/// Measures, or compares two histories, and returns the exit code.
+/// Measures the workloads of the config, or with `--compare` compares two histories. Returns the exit
+/// code.
 ///
 /// # Errors
 /// The config or a file is wrong, or the device cannot be used.
@@ -69,22 +70,22 @@ pub(super) fn bench(args: &BenchArgs) -> Result<u8> {
         .map(|selected| selected.backend)
         .collect();
     let machine = Machine { backends, pool };
-    let mut works = config.works.clone();
-    if !has_input && works.contains(&Work::Features) {
-        works.retain(|work| *work != Work::Features);
+    let mut workloads = config.works.clone();
+    if !has_input && workloads.contains(&Work::Features) {
+        workloads.retain(|work| *work != Work::Features);
         tracing::info!("skipped the workload features: `input` is not set");
     }
-    let files = config.files && has_input;
-    if config.files && !files {
+    let measures_files = config.files && has_input;
+    if config.files && !measures_files {
         tracing::info!("skipped the workload files: `input` is not set");
     }
     let on_device = !machine.first().device().shares_host_memory;
-    let of_work = |&work: &Work| (work, config.points(work, on_device, args.full));
-    let plan: Vec<(Work, Vec<Point>)> = works.iter().map(of_work).collect();
+    let with_points = |&work: &Work| (work, config.points(work, on_device, args.full));
+    let plan: Vec<(Work, Vec<Point>)> = workloads.iter().map(with_points).collect();
     if args.dry_run {
         let points = plan.iter().flat_map(|(_, points)| points);
         points.for_each(|point| say(&format!("{point}\n")));
-        if files {
+        if measures_files {
             say("files: whole runs from the files to tables\n");
         }
         return Ok(GOOD);
@@ -92,14 +93,14 @@ pub(super) fn bench(args: &BenchArgs) -> Result<u8> {
     if !args.full {
         point::check_count(plan.iter().map(|(_, points)| points.len()).sum())?;
     }
-    measure(&config, machine, &plan, files, args.quiet)
+    measure(&config, machine, &plan, measures_files, args.quiet)
 }
 
 fn measure(
     config: &BenchConfig,
     machine: Machine,
     plan: &[(Work, Vec<Point>)],
-    files: bool,
+    measures_files: bool,
     quiet: bool,
 ) -> Result<u8> {
     let interrupt = signals::listen()?;
@@ -109,7 +110,7 @@ fn measure(
     } = References::start(config.references.as_deref())?;
     let has_features = plan.iter().any(|(work, _)| *work == Work::Features);
     let has_input = !config.input.is_empty();
-    let structures = if has_features || (files || !tools.is_empty()) && has_input {
+    let structures = if has_features || (measures_files || !tools.is_empty()) && has_input {
         Some(Structures::read(config, &machine)?)
     } else {
         None
@@ -134,7 +135,7 @@ fn measure(
     let mut measure_all = || -> Result<()> {
         for (work, points) in plan {
             let bar = progress(work.name(), quiet);
-            let go_on = |number: usize, all: usize, point: &Point| {
+            let show_progress = |number: usize, all: usize, point: &Point| {
                 bar.set_length(all as u64);
                 bar.set_position(number as u64);
                 bar.set_message(point.to_string());
@@ -143,23 +144,23 @@ fn measure(
             keep(match (&structures, work) {
                 (Some(structures), Work::Features) => {
                     let batches = |point: &Point| Arc::new(structures.set.in_batches(point.batch));
-                    session.measure(points, batches, go_on)
+                    session.measure(points, batches, show_progress)
                 }
-                _ => session.measure(points, synthetic, go_on),
+                _ => session.measure(points, synthetic, show_progress),
             })?;
             bar.finish_and_clear();
         }
-        let of_files = structures.iter().find_map(|structures| {
+        let file_inputs = structures.iter().find_map(|structures| {
             let files = structures.files.as_ref()?;
             Some((structures, files))
         });
-        if (files || !tools.is_empty()) && has_input && of_files.is_none() {
+        if (measures_files || !tools.is_empty()) && has_input && file_inputs.is_none() {
             tracing::warn!(
                 "skipped the workload files: it and other programs read files, and some inputs are \
                  members of archives or of packed sets"
             );
         }
-        if let Some((structures, paths)) = of_files {
+        if let Some((structures, paths)) = file_inputs {
             let work = FileWork {
                 paths,
                 set: &structures.set,
@@ -172,7 +173,7 @@ fn measure(
             };
             let mut programs: Vec<Option<&mut ReferenceProgram>> =
                 tools.iter_mut().map(Some).collect();
-            if files && programs.is_empty() {
+            if measures_files && programs.is_empty() {
                 programs.push(None);
             }
             for program in programs {

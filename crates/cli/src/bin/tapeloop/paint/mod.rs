@@ -265,7 +265,7 @@ impl Painter {
         let start = if product.is_clamped { "warning: " } else { "" };
         if self.says || product.is_clamped {
             let (source, path) = (printable(source), shown(&product.path));
-            complain(&format!("{start}{source} -> {path}: {}", product.about));
+            complain(&format!("{start}{source} -> {path}: {}", product.summary));
         }
         if let Some(range) = product.range {
             let colouring = self.colouring.take();
@@ -312,7 +312,7 @@ impl Painter {
             products.push(Product {
                 path: target.place(&path, &names, &mut self.outputs)?,
                 bytes: strip::draw(&printable(name), structure, &tracks).into_bytes(),
-                about: format!("{} tracks", tracks.len()),
+                summary: format!("{} tracks", tracks.len()),
                 range: None,
                 is_clamped: false,
             });
@@ -346,7 +346,7 @@ impl Painter {
             let range = values::range(all);
             products.push(Product {
                 path: to,
-                about: about(&painted, column, range, null),
+                summary: painted_summary(&painted, column, range, null),
                 range,
                 is_clamped: painted.is_clamped,
                 bytes: painted.text,
@@ -356,27 +356,36 @@ impl Painter {
     }
 }
 
-/// A file to write, and a description for the summary.
+/// A file to write, with what is reported of it.
 struct Product {
     path: PathBuf,
     bytes: Vec<u8>,
-    about: String,
+    /// What the line about the file says of its contents.
+    summary: String,
     /// The range of the values in a painted file; `None` if it has none.
     range: Option<(f64, f64)>,
     /// Whether the file has other values than were computed.
     is_clamped: bool,
 }
 
-fn about(painted: &Painted, column: &ColumnDecl, range: Option<(f64, f64)>, null: f64) -> String {
+/// What the line about a painted file says of its contents: the column and its unit, the painted atoms,
+/// the range of the values, what numbers that stand for words mean, and which number the atoms
+/// without a value have.
+fn painted_summary(
+    painted: &Painted,
+    column: &ColumnDecl,
+    range: Option<(f64, f64)>,
+    null: f64,
+) -> String {
     let unit = match column.unit {
         "" => String::new(),
         unit => format!(" {unit}"),
     };
-    let range = range.map_or("null everywhere".to_owned(), |(min, max)| {
+    let range_text = range.map_or("null everywhere".to_owned(), |(min, max)| {
         format!("{} to {}{unit}", strip::short(min), strip::short(max))
     });
     let words = values::words(column.kind);
-    let words = if words.is_empty() {
+    let word_legend = if words.is_empty() {
         String::new()
     } else {
         let pairs: Vec<String> = words
@@ -395,7 +404,7 @@ fn about(painted: &Painted, column: &ColumnDecl, range: Option<(f64, f64)>, null
         count => format!("{count} atoms without a value have {null}"),
     };
     format!(
-        "{} at {} atoms, {range}{words}; {nulls}{note}",
+        "{} at {} atoms, {range_text}{word_legend}; {nulls}{note}",
         column.name, painted.atoms
     )
 }

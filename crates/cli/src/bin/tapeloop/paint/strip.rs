@@ -29,16 +29,16 @@ const HEADER: f64 = 66.0;
 /// The height of a line of notes, and of the heading of a group of tracks.
 const NOTE: f64 = 16.0;
 const HEADING: f64 = 19.0;
-/// Above the tracks of a block: its chains and its sequence.
+/// Height above the tracks of a block, for its chains and its sequence.
 const ABOVE: f64 = 32.0;
-/// Below them: residue numbers, and room.
+/// Height below the tracks of a block, for residue numbers and a gap.
 const BELOW: f64 = 44.0;
-/// Right of them: what the colours mean.
+/// Width right of the tracks, for what their colours mean.
 const LEGEND: f64 = 230.0;
 /// Width of a letter.
 const LETTER: f64 = 6.7;
 
-/// In degrees.
+/// Half a turn in degrees.
 const HALF_TURN: f64 = 180.0;
 
 /// A column along the sequence.
@@ -48,7 +48,7 @@ pub(super) struct Track {
     unit: String,
     values: Vec<Option<f64>>,
     range: Option<(f64, f64)>,
-    /// What the numbers stand for, none where they are numbers.
+    /// The word for each value, by index; empty if the values are plain numbers.
     words: Vec<String>,
     /// Whether the words are chains.
     is_chains: bool,
@@ -134,8 +134,8 @@ impl Track {
         }
     }
 
-    /// The words that there are, by their index.
-    fn words_there(&self) -> Vec<usize> {
+    /// The indices of the words that occur.
+    fn occurring_words(&self) -> Vec<usize> {
         let is_there = |word: &usize| self.values.contains(&Some(*word as f64));
         (0..self.words.len()).filter(is_there).collect()
     }
@@ -409,7 +409,7 @@ impl Drawing<'_> {
             return;
         }
         let (mut left, end) = (x, x + LEGEND - MARGIN - 12.0);
-        for word in track.words_there() {
+        for word in track.occurring_words() {
             let text = &track.words[word];
             let width = 12.0 + (text.len() as f64 * LETTER).floor() + 7.0;
             if left + width > end {

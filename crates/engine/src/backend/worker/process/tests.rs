@@ -20,7 +20,7 @@ impl Process for Planted {
     fn kill(&mut self) {
         self.killed.store(true, Release);
     }
-    fn exit(&mut self) -> Option<Exit> {
+    fn try_exit(&mut self) -> Option<Exit> {
         let ended = self.ended.load(Acquire);
         ended.then(|| Exit::from_status(ExitStatus::from_raw(self.raw_status)))
     }
