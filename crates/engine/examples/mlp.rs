@@ -66,8 +66,11 @@ struct Cublas {
 
 type Status = c_int;
 
+/// What `cublasCreate` returns without a device.
+const CUBLAS_STATUS_NOT_INITIALIZED: Status = 1;
+
 impl Cublas {
-    /// Opens the library. `None` if it is not installed.
+    /// Opens the library. `None` if it is not installed, or finds no device.
     fn open() -> Option<Result<Cublas>> {
         let names = ["libcublas.so.13", "libcublas.so.12", "libcublas.so"];
         // SAFETY: loading cuBLAS runs only its own initialization.
@@ -81,7 +84,11 @@ impl Cublas {
                 library.get::<unsafe extern "C" fn(*mut usize) -> Status>(b"cublasCreate_v2");
             create.map(|create| create(&mut handle))
         };
-        let checked = status.map_err(unavailable).and_then(check);
+        let status = status.map_err(unavailable);
+        if matches!(status, Ok(CUBLAS_STATUS_NOT_INITIALIZED)) {
+            return None;
+        }
+        let checked = status.and_then(check);
         Some(checked.map(|()| Cublas {
             library,
             handle: Mutex::new(handle),
