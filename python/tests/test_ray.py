@@ -130,9 +130,10 @@ def test_mistakes_are_errors_that_name_them(many):
         engine({"path": many[:1], "bytes": [None]})
 
 
-def test_actors_that_are_killed_in_mid_run_lose_nothing(cluster, many, tmp_path):
-    """The test kills two actors, each when it has computed a batch and not returned it."""
-    victims = {many[10], many[25]}
+def test_an_actor_that_is_killed_in_mid_run_loses_nothing(cluster, many, tmp_path):
+    """The test kills an actor that has computed a batch and not returned it. Ray takes half a minute to
+    replace one."""
+    victims = {many[10]}
 
     class Waits(pytapeloop.ray.Features):
         def __init__(self, **settings):
@@ -171,9 +172,9 @@ def test_actors_that_are_killed_in_mid_run_lose_nothing(cluster, many, tmp_path)
     finally:
         is_over.set()
         killer.join()
-    assert len(set(killed)) == 2
+    assert len(killed) == 1
     made = {int(it.name.partition("-")[2]) for it in tmp_path.glob("made-*")}
-    assert set(killed) < made and len(made) >= 3
+    assert set(killed) < made and len(made) >= 2
     expected = of_files(many)
     assert ordered(found, expected).equals(expected)
     assert found.num_rows == expected.num_rows + 2
@@ -181,26 +182,19 @@ def test_actors_that_are_killed_in_mid_run_lose_nothing(cluster, many, tmp_path)
     assert broken.endswith("broken.pdb") and missing.endswith("missing.pdb")
 
 
+# An actor of Ray Data has one CPU unless it is told otherwise.
 @pytest.mark.parametrize(
-    "resources, threads",
-    [({}, 1), ({"num_cpus": 2}, 2), ({"num_gpus": 1}, 3), ({"num_gpus": 0.4}, 1)],
+    "cpus, gpus, threads", [(1, 0, 1), (2, 0, 2), (1, 1, 3), (1, 0.4, 1)]
 )
-def test_an_actor_has_threads_for_its_share_of_the_machine(cluster, samples, resources, threads):
+def test_an_actor_has_threads_for_its_share_of_the_machine(cluster, samples, cpus, gpus, threads):
     class Counts(pytapeloop.ray.Features):
-        def __call__(self, batch):
-            names = (Path(f"/proc/self/task/{it}/comm") for it in os.listdir("/proc/self/task"))
-            pool = (name for name in names if name.read_text().startswith("tapeloop-pool"))
-            return {"threads": [len(list(pool))]}
+        def count(self):
+            names = (Path(f"/proc/self/task/{task}/comm") for task in os.listdir("/proc/self/task"))
+            return sum(name.read_text().startswith("tapeloop-pool") for name in names)
 
-    files = cluster.data.from_items([{"path": str(samples / "1ubi.pdb")}])
-    rows = files.map_batches(
-        Counts,
-        fn_constructor_kwargs=SETTINGS,
-        compute=of_size(cluster, 1),
-        batch_size=1,
-        **resources,
-    )
-    assert rows.take_all() == [{"threads": threads}]
+    actor = cluster.remote(num_cpus=cpus, num_gpus=gpus)(Counts).remote(**SETTINGS)
+    assert cluster.get(actor.count.remote()) == threads
+    cluster.kill(actor)
 
 
 def test_files_that_ray_reads_are_written_as_parquet(cluster, samples, tmp_path):

@@ -195,7 +195,6 @@ fn tables_that_settings_leave_out_say_what_to_set() {
     for (more, expected) in [
         (r#"features=["contacts"]"#, "set contacts.atom"),
         (r#"tables.written=["contacts"]"#, "contacts.atom"),
-        (r#"features=["hydrogen_bonds"]"#, "set hydrogen_bonds"),
         (
             r#"tables.written=["hydrogen_bonds"]"#,
             "`hydrogen_bonds` is true",

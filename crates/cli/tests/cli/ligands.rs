@@ -156,7 +156,7 @@ fn what_has_no_ligands_refuses_to_keep_them() {
         &[&start[..], &more].concat(),
         &["ligands", "\"some\"", "keep"],
     );
-    let more = ["--features", "ligands"];
+    let more = ["--features", "ligands", "--set", "ligands=drop"];
     refused(
         &[&start[..], &more].concat(),
         &["ligands has nothing", "set ligands"],

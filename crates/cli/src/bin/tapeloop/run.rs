@@ -194,8 +194,9 @@ fn check_stdout(target: &Target, config: &Config, json: bool) -> Result<()> {
         return Ok(());
     }
     if json {
-        let error = Error::config("--json and --output - both print to standard output");
-        return Err(error.fix("name a folder as output, or use --format json"));
+        let error =
+            Error::config("--json prints the summary where the rows go, to standard output");
+        return Err(error.fix("give --format json for rows as JSON, or name a folder with -o"));
     }
     if matches!(target, Target::Stdout) && !format.is_text() && std::io::stdout().is_terminal() {
         let format = format.name();

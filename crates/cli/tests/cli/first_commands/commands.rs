@@ -55,7 +55,7 @@ pub(super) const COMMANDS: &[(&str, i32, &str)] = &[
         "1ubo.pdb: .. did you mean `1ubi.pdb`?",
     ),
     ("tapeloop version", 2, "(type --version)"),
-    ("tapeloop 1ubi.pdb --json", 2, "tip: type --format json"),
+    ("tapeloop 1ubi.pdb --json", 2, "--format json"),
     (
         "tapeloop 1ubi.pdb --format CSV | head -n 1",
         0,
@@ -175,11 +175,7 @@ pub(super) const COMMANDS: &[(&str, i32, &str)] = &[
         2,
         "did you mean `cuda`?",
     ),
-    (
-        "tapeloop run 1ubi.pdb -o x --features phi",
-        2,
-        "column .. `torsions`",
-    ),
+    ("tapeloop run 1ubi.pdb -o by-column --features phi", 0, ""),
     (
         "tapeloop run 1ubi.pdb -o x --format excel",
         2,
@@ -211,8 +207,9 @@ pub(super) const COMMANDS: &[(&str, i32, &str)] = &[
         2,
         "set contacts.atom = \"ca\" or \"cb\"",
     ),
+    ("tapeloop run 1ubi.pdb -o by-name --features ligands", 0, ""),
     (
-        "tapeloop run 1ubi.pdb -o x --features ligands",
+        "tapeloop run 1ubi.pdb -o x --features ligands --set ligands=drop",
         2,
         "set ligands = \"keep\"",
     ),
@@ -222,14 +219,14 @@ pub(super) const COMMANDS: &[(&str, i32, &str)] = &[
         "`coordinates` .. coordinates = [\"ca\"]",
     ),
     (
-        "tapeloop run 1ubi.pdb -o x --features ligand_dmin",
-        2,
-        "`ligand_dmin` .. column .. `ligands`",
+        "tapeloop run 1ubi.pdb -o by-switched-column --features ligand_dmin",
+        0,
+        "",
     ),
     (
-        "tapeloop run 1ubi.pdb -o x --features buried_area",
-        2,
-        "`buried_area` .. column .. `interfaces`",
+        "tapeloop run 1ubi.pdb -o after-a-space --features phi, sasa",
+        0,
+        "",
     ),
     (
         "tapeloop run 1ubi.pdb -o x --set contacts=ca",

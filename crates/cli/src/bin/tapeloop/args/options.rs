@@ -24,7 +24,7 @@ pub(crate) struct Overrides {
 #[derive(Debug, Default, Args)]
 pub(super) struct FeatureArgs {
     /// Features, presets and columns to compute, separated by commas; `tapeloop features` lists them.
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    #[arg(long, value_name = "NAMES")]
     features: Vec<String>,
 }
 
