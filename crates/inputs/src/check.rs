@@ -1,5 +1,6 @@
 //! Whether the items of a config lead to files.
 
+use super::archive::ArchiveKind;
 use super::folder::list_of_folder;
 use super::globs::Glob;
 use super::{Archives, STDIN, Shard, Source, Sources, Trajectories, is_packed_name};
@@ -12,6 +13,7 @@ use tapeloop_error::{Context, Error, ErrorKind, Result};
 use tapeloop_files::did_you_mean;
 use tapeloop_files::{path_of, shown};
 use tapeloop_structure::Format;
+use tapeloop_trajectory::is_trajectory_name;
 
 /// A packed set among the inputs: one of its files, and the settings of all of them.
 pub type PackedSet = (PathBuf, SetSettings);
@@ -133,7 +135,11 @@ fn not_found(path: &Path) -> Error {
     };
     let near = match names.iter().find(has_this_stem) {
         Some(file) => format!("did you mean `{file}`?"),
-        None => did_you_mean(&name, &names),
+        None => {
+            let could_be_read = |name: &&str| is_readable_name(&parent.join(name));
+            let readable: Vec<&str> = names.iter().copied().filter(could_be_read).collect();
+            did_you_mean(&name, &readable)
+        }
     };
     let near = near.trim().trim_matches(['(', ')']);
     if !near.is_empty() {
@@ -158,5 +164,74 @@ fn not_found(path: &Path) -> Error {
         );
         return error.fix(fix);
     }
-    error
+    match uniprot_accession(&name) {
+        Some(accession) => error.fix(format!(
+            "nothing is downloaded; fetch the model from https://alphafold.ebi.ac.uk/entry/{accession}"
+        )),
+        None => error,
+    }
+}
+
+/// Whether an input may have this path: a folder, a config file, or a file with the name of a structure, an
+/// archive, a packed set, a trajectory or a list.
+fn is_readable_name(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let others = [".txt", ".lst", ".list", ".toml"];
+    path.is_dir()
+        || Format::from_name(&name).is_some()
+        || ArchiveKind::of_name(&name).is_some()
+        || is_trajectory_name(&name)
+        || others.iter().any(|ending| name.ends_with(ending))
+}
+
+/// The accession in `P12345`, `AF-P12345-F1` or `AF-P12345-F1-model_v4.cif`, by UniProt's rule
+/// (<https://www.uniprot.org/help/accession_numbers>).
+fn uniprot_accession(name: &str) -> Option<&str> {
+    let name = name.strip_prefix("AF-").unwrap_or(name);
+    let accession = name.split(['-', '.']).next()?;
+    let is_sign = |byte: &u8| byte.is_ascii_uppercase() || byte.is_ascii_digit();
+    let is_block = |block: &[u8]| {
+        block.iter().all(is_sign) && block[0].is_ascii_uppercase() && block[3].is_ascii_digit()
+    };
+    let [first, second, rest @ ..] = accession.as_bytes() else {
+        return None;
+    };
+    let has_rest = match (first, rest) {
+        (b'O' | b'P' | b'Q', [middle @ .., last]) => {
+            rest.len() == 4 && middle.iter().all(is_sign) && last.is_ascii_digit()
+        }
+        _ => matches!(rest.len(), 4 | 8) && rest.chunks(4).all(is_block),
+    };
+    let is_accession = first.is_ascii_uppercase() && second.is_ascii_digit() && has_rest;
+    is_accession.then_some(accession)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accessions_of_uniprot_are_recognized_alone_and_in_names_of_models() {
+        for name in [
+            "P12345",
+            "AF-P12345-F1",
+            "AF-P12345-F1-model_v4.cif",
+            "Q9Y6K9.pdb",
+        ] {
+            assert!(uniprot_accession(name).is_some(), "{name}");
+        }
+        assert_eq!(uniprot_accession("AF-A0A023GPI8-F1"), Some("A0A023GPI8"));
+        for name in [
+            "",
+            "P1234",
+            "P123456",
+            "p12345",
+            "12345P",
+            "structure",
+            "AF-",
+            "A0A023GPIX",
+        ] {
+            assert_eq!(uniprot_accession(name), None, "{name}");
+        }
+    }
 }

@@ -289,9 +289,13 @@ fn format_of(name: &str, text: &[u8]) -> Result<Format> {
             "the file is neither {}, by its name or its content",
             names.join(" nor ")
         ))
-        .fix(format!(
-            "give a {endings} file, plain or with {}, or name the format with input_format",
-            Compression::ENDINGS
-        ))
+        .fix(if name.ends_with(".txt") || name.ends_with(".lst") {
+            format!("a list of files is named with @ before it: @{name}")
+        } else {
+            format!(
+                "give a {endings} file, plain or with {}, or name the format with input_format",
+                Compression::ENDINGS
+            )
+        })
     })
 }

@@ -56,6 +56,21 @@ pub(super) const COMMANDS: &[(&str, i32, &str)] = &[
     ),
     ("tapeloop version", 2, "(type --version)"),
     ("tapeloop 1ubi.pdb --json", 2, "--format json"),
+    ("tapeloop P12345", 1, "alphafold.ebi.ac.uk/entry/P12345"),
+    (
+        "tapeloop AF-P12345-F1",
+        1,
+        "alphafold.ebi.ac.uk/entry/P12345",
+    ),
+    ("tapeloop help rnu", 2, "did you mean `run`?"),
+    ("tapeloop sasa 1ubi.pdb", 2, "--features sasa"),
+    ("tapeloop --features sasa run 1ubi.pdb", 2, "tapeloop run"),
+    (
+        "tapeloop 1ubi.pdb --threads -2",
+        2,
+        "`threads` .. 0 to 4096",
+    ),
+    ("tapeloop 1ubi.pdb --threads two", 2, "no whole number"),
     (
         "tapeloop 1ubi.pdb --format CSV | head -n 1",
         0,

@@ -47,7 +47,7 @@ pub(super) struct EngineArgs {
     #[arg(long, value_name = "NAME")]
     mode: Option<String>,
     /// Number of batches in flight.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number)]
     slots: Option<i64>,
 }
 
@@ -63,7 +63,7 @@ pub(super) struct DeviceArgs {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     devices: Vec<String>,
     /// Number of threads; 0 for one for each core.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number)]
     threads: Option<i64>,
 }
 
@@ -75,6 +75,11 @@ pub(super) struct SetArgs {
     /// Let the config file name code to run: worker, nvrtc, kernel_cache, references.
     #[arg(long)]
     trust_config: bool,
+}
+
+/// A whole number; the config refuses one out of range.
+fn whole_number(text: &str) -> Result<i64, &'static str> {
+    text.parse().map_err(|_| "it is no whole number")
 }
 
 impl Overrides {
