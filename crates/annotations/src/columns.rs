@@ -279,10 +279,10 @@ fn text<'a>(cell: Cell<'a>, what: &str) -> Result<&'a str> {
     }
 }
 
-fn whole(cell: Cell<'_>, what: &str) -> Result<i32> {
+fn whole(cell: Cell<'_>, column: &str) -> Result<i32> {
     let number = cell.real().unwrap_or(f64::NAN);
     if number.fract() != 0.0 || number.abs() > f64::from(i32::MAX) {
-        let error = Error::config(format!("{} is not a {what}", cell.shown()));
+        let error = Error::config(format!("{} is not a {column}", cell.shown()));
         return Err(error.fix("write whole numbers, as the structure's file does"));
     }
     Ok(number as i32)

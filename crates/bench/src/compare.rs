@@ -435,12 +435,12 @@ impl Comparison {
         };
         let mut words = format!("{total}: {}.", counts.join(", "));
         if let Some(by) = self.machine_moved() {
-            let what = match self.machine.references {
+            let reference = match self.machine.references {
                 Some(_) => "other programs in the same runs",
                 None => "the machine's limits",
             };
             words += &format!(
-                " All times changed as {what} did ({}): the machine changed, not the program.",
+                " All times changed as {reference} did ({}): the machine changed, not the program.",
                 format::change(by)
             );
         } else if let Some(by) = self.machine.references {

@@ -90,7 +90,7 @@ impl LigandSelector {
                     1 => LigandKind::Ion,
                     _ => LigandKind::Ligand,
                 },
-                // Known once all ligands are.
+                // Set below, when all ligands are known.
                 molecule: 0,
                 atoms: Arc::from(atoms),
             });

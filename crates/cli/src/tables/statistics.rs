@@ -20,8 +20,8 @@ pub struct ColumnStatistics {
     pub table: &'static str,
     pub name: String,
     pub values: ValueStatistics,
-    /// Of a feature's column: the reason for which it may be suspect although nothing is wrong;
-    /// empty if there is none.
+    /// For a feature's column, why it may be suspect although nothing is wrong; empty without such a reason.
+    /// `None` for columns that are not checked.
     pub idle_when: Option<&'static str>,
 }
 
@@ -166,14 +166,14 @@ pub fn warnings(columns: &[ColumnStatistics], structures: u64) -> String {
     for (name, _, suspect) in
         suspects(columns, structures).filter(|(_, reason, _)| reason.is_empty())
     {
-        let what = match suspect {
+        let description = match suspect {
             Suspect::Null(rows) => format!("null in all {} rows", format::whole(rows)),
             Suspect::Constant(rows, value) => {
                 format!("{value} in all {} rows with a value", format::whole(rows))
             }
         };
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "warning: {name} is {what}");
+        let _ = writeln!(text, "warning: {name} is {description}");
     }
     text
 }
@@ -328,10 +328,10 @@ mod tests {
             let values: Vec<Option<i32>> = (0..length)
                 .map(|_| (next() % 7 != 0).then(&mut next))
                 .collect();
-            let there = || values.iter().flatten();
+            let present = || values.iter().flatten();
             let seen = statistics([integers(values.clone())]).json();
-            assert_eq!(seen["min"], json!(there().min()));
-            assert_eq!(seen["max"], json!(there().max()));
+            assert_eq!(seen["min"], json!(present().min()));
+            assert_eq!(seen["max"], json!(present().max()));
         }
     }
 

@@ -392,7 +392,7 @@ pub(super) fn compute(
         findings: counters.findings(),
         record: Json::Null,
     };
-    // Then the run ended early, and not all inputs were read.
+    // If standard output was closed, the run ended early and not all inputs were read.
     let is_closed = closes_stdout(&outcome);
     if is_closed {
         outcome.error = None;

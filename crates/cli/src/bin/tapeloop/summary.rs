@@ -244,13 +244,13 @@ impl Outcome {
                 items_quarantined,
                 ..
             } = self.counters;
-            let what = match self.statistics.devices.len() {
+            let subject = match self.statistics.devices.len() {
                 0 | 1 => "the device was",
                 _ => "devices were",
             };
             let _ = writeln!(
                 text,
-                "{what} lost and restarted {restarts} times; {items_quarantined} inputs were rejected as the cause"
+                "{subject} lost and restarted {restarts} times; {items_quarantined} inputs were rejected as the cause"
             );
         }
         let devices = &self.statistics.devices;
@@ -335,7 +335,7 @@ impl Outcome {
                 shown(folder),
                 self.first_rejected()
             ),
-            // Each has been printed.
+            // Without a folder each rejected input was printed already.
             None => format!("rejected: {rejected}{all}\n"),
         }
     }

@@ -233,13 +233,13 @@ impl Copier {
         give: impl FnOnce(&Driver, sys::CUstream) -> i32,
     ) -> Result<T> {
         let driver = self.context.bind_for(Call::Submission)?;
-        let given = self.context.check(call, give(&driver, stream.raw()));
+        let called = self.context.check(call, give(&driver, stream.raw()));
         // Also after an error, which does not mean that no work was started.
         if let Err(error) = stream.synchronize() {
             std::mem::forget(in_use);
-            return Err(given.err().unwrap_or(error));
+            return Err(called.err().unwrap_or(error));
         }
-        given.map(|()| in_use)
+        called.map(|()| in_use)
     }
 }
 

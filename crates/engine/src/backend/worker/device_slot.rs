@@ -150,7 +150,7 @@ impl WorkerSlot {
                 self.fence_seen = self.fence_set;
                 return Err(error);
             }
-            Ok(_) => drop(self.supervisor.garbled()),
+            Ok(_) => drop(self.supervisor.lose_garbled()),
             // The worker is lost.
             Err(_) => {}
         }
@@ -260,7 +260,7 @@ unsafe impl DeviceSlot for WorkerSlot {
         let slot = self.slot;
         match self.supervisor.ask(&Request::GraphOps { slot, graph })? {
             Reply::Ops(ops) => self.supervisor.answered(ops),
-            _ => Err(self.supervisor.garbled()),
+            _ => Err(self.supervisor.lose_garbled()),
         }
     }
 
@@ -315,14 +315,14 @@ unsafe impl DeviceSlot for WorkerSlot {
         let reply = self
             .supervisor
             .ask(&Request::Timestamps { slot: self.slot })?;
-        let Reply::Timestamps(timestamps, there_ns) = reply else {
-            return Err(self.supervisor.garbled());
+        let Reply::Timestamps(timestamps, worker_ns) = reply else {
+            return Err(self.supervisor.lose_garbled());
         };
         // The worker read its clock between the request and now.
-        let here_ns = host_ns(asked + asked.elapsed() / 2);
-        let here = |ns: u64| here_ns.saturating_add(ns).saturating_sub(there_ns);
+        let own_ns = host_ns(asked + asked.elapsed() / 2);
+        let to_own_clock = |ns: u64| own_ns.saturating_add(ns).saturating_sub(worker_ns);
         let timestamps = self.supervisor.answered(timestamps)?;
-        Ok(timestamps.map(|timestamp| timestamp.map(here)))
+        Ok(timestamps.map(|timestamp| timestamp.map(to_own_clock)))
     }
 
     fn abandon(&mut self, error: &Error) -> Error {

@@ -189,7 +189,7 @@ impl<W: Workload> Dispatcher<W> {
             if added.timed {
                 self.devices.wake_all();
             }
-            if added.closed {
+            if added.has_closed {
                 self.unlock_and_start(queue);
                 queue = self.queue.lock();
             }

@@ -3,7 +3,7 @@
 
 use super::{Queue, Shared};
 use crate::error::Result;
-use crate::pipeline::batch::expiry;
+use crate::pipeline::batch::expiry_error;
 use crate::pipeline::config::SubmitOptions;
 use crate::pipeline::ticket::Ticket;
 use crate::workload::{Completion, Extent, Workload};
@@ -23,7 +23,7 @@ struct WaitingItem<W: Workload> {
 }
 
 pub(super) struct Waiting<W: Workload> {
-    /// Of items that are not urgent, and of urgent ones.
+    /// Two queues: of items that are not urgent, and of urgent ones.
     items: [VecDeque<WaitingItem<W>>; 2],
     /// The tickets of items that were added or have expired, or their errors, until their tasks take them.
     outcomes: BTreeMap<WaitingId, Result<Ticket<W>>>,
@@ -197,7 +197,7 @@ impl<W: Workload> Queue<W> {
     pub(in crate::pipeline) fn expired(&mut self, item: W::Item) -> Ticket<W> {
         let reply = self.answers.take();
         let ticket = Ticket(reply.ticket(0..1));
-        let result = Err(expiry());
+        let result = Err(expiry_error());
         reply.complete(std::iter::once(Some(Completion { item, result })));
         ticket
     }

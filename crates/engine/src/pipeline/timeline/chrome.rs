@@ -56,10 +56,10 @@ impl Timeline {
     }
 }
 
-fn named(what: &str, process: usize, thread: usize, name: &str) -> String {
+fn named(metadata: &str, process: usize, thread: usize, name: &str) -> String {
     let name = name.replace(['"', '\\'], "");
     format!(
-        "{{\"name\":\"{what}\",\"ph\":\"M\",\"pid\":{process},\"tid\":{thread},\
+        "{{\"name\":\"{metadata}\",\"ph\":\"M\",\"pid\":{process},\"tid\":{thread},\
          \"args\":{{\"name\":\"{name}\"}}}},\n"
     )
 }
