@@ -264,16 +264,16 @@ pub(super) fn check_length(text: &str) -> Result<()> {
 }
 
 /// The text of a cell, empty if there is none.
-fn text<'a>(cell: Cell<'a>, what: &str) -> Result<&'a str> {
+fn text<'a>(cell: Cell<'a>, column: &str) -> Result<&'a str> {
     match cell {
         Cell::Text(text) => Ok(text),
         Cell::Null => Ok(""),
         Cell::Integer(_) | Cell::Real(_) => {
-            let text = format!("the {what} is the number {}, not text", cell.shown());
+            let text = format!("the {column} is the number {}, not text", cell.shown());
             Err(Error::config(text).fix("write the column as text"))
         }
         Cell::Flag(flag) => {
-            let text = format!("the {what} is {flag}, not text");
+            let text = format!("the {column} is {flag}, not text");
             Err(Error::config(text).fix("write the column as text"))
         }
     }

@@ -173,7 +173,7 @@ pub fn compare(old: &[Record], new: &[Record], machines: Machines) -> Result<Com
 fn find<'a>(points: &'a [MergedPoint], like: &MergedPoint) -> Option<&'a MergedPoint> {
     points
         .iter()
-        .find(|point| merged::same(&point.facts, &like.facts))
+        .find(|point| merged::is_same_point(&point.facts, &like.facts))
 }
 
 /// The names of points, unique within their workload.
@@ -205,7 +205,7 @@ impl PointNames {
         let found = self
             .0
             .iter()
-            .find(|(facts, _)| merged::same(facts, &point.facts));
+            .find(|(facts, _)| merged::is_same_point(facts, &point.facts));
         found.map_or_else(|| merged::title(&point.facts), |(_, name)| name.clone())
     }
 }

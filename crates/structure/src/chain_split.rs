@@ -66,7 +66,7 @@ pub(super) struct OverlappingCopies {
 }
 
 impl ChainSplitter {
-    /// Prepares for the models of a file with so many chains.
+    /// Prepares for the models of a file with `chains` chains.
     pub(super) fn start_file(&mut self, chains: usize) {
         self.last.resize(chains);
     }

@@ -289,7 +289,7 @@ mod tests {
         assert!(record["state"] != REPLACING || record["written"]["parts"] == 0);
     }
 
-    /// Begins a replacement, takes so many of its operations, and returns those that are left.
+    /// Begins a replacement, runs `count` of its operations, and returns those that are left.
     fn kill_after(count: usize, folder: &Path, record: &Json) -> Vec<FileOperation> {
         let mut left = operations(folder, Parts::finished(record).unwrap()).unwrap();
         let mut moving = record.clone();

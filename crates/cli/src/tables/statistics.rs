@@ -75,9 +75,9 @@ mod double_bits {
 /// Why a column is suspect.
 #[derive(Clone, Debug, PartialEq)]
 enum Suspect {
-    /// All rows, so many, are null.
+    /// All rows are null; the number of rows.
     Null(u64),
-    /// All rows that are not null, so many, have this value.
+    /// All rows that are not null have one value; the number of those rows, and the value.
     Constant(u64, String),
 }
 
@@ -147,7 +147,7 @@ impl ValueStatistics {
         (min == max).then_some(min)
     }
 
-    /// Why the column is suspect in a run of so many structures, if it is.
+    /// Why the column is suspect in a run of `structures` structures, if it is.
     fn suspect(&self, structures: u64) -> Option<Suspect> {
         if self.rows > 0 && self.nulls == self.rows {
             return Some(Suspect::Null(self.rows));
@@ -159,8 +159,8 @@ impl ValueStatistics {
     }
 }
 
-/// A line for each suspect column of features in a run of so many structures, if nothing about the
-/// input explains it.
+/// A line for each suspect column of features in a run of `structures` structures, if nothing about
+/// the input explains it.
 pub fn warnings(columns: &[ColumnStatistics], structures: u64) -> String {
     let mut text = String::new();
     for (name, _, suspect) in
@@ -178,7 +178,7 @@ pub fn warnings(columns: &[ColumnStatistics], structures: u64) -> String {
     text
 }
 
-/// A line for each reason in the input why columns of features are suspect in a run of so many
+/// A line for each reason in the input why columns of features are suspect in a run of `structures`
 /// structures, with these columns.
 pub fn notes(columns: &[ColumnStatistics], structures: u64) -> String {
     let mut idle: BTreeMap<&str, Vec<String>> = BTreeMap::new();

@@ -277,11 +277,11 @@ impl Stores {
     fn backend_memory_error(&self, error: &Error) -> Error {
         let report = self.report(Instant::now());
         let message = format!("{}; of this pool {report}", error.message());
-        let refused = Error::new(ErrorKind::OutOfMemory, message)
+        let error_with_report = Error::new(ErrorKind::OutOfMemory, message)
             .fix("drop buffers, or give the engine fewer slots or smaller batches");
         match error.code() {
-            Some(code) => refused.with_code(code),
-            None => refused,
+            Some(code) => error_with_report.with_code(code),
+            None => error_with_report,
         }
     }
 }

@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The latency is measured of the first of every so many items of a batch.
+/// The latency is measured for one item, the first, of each group of this many items of a batch.
 const ITEMS_PER_SAMPLE: usize = 64;
 
 /// The most entries of a batch that take no room on the device: rejected items, and items of extent

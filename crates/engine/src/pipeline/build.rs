@@ -109,7 +109,7 @@ pub(super) fn build<W: Workload>(
         let buffers = recorded.largest().recording.buffers();
         let slots = size.slots * backends.len();
         let memory = MemoryPlan::new(buffers, slots, backends.len(), device.shares_host_memory);
-        memory.within_budget(config.memory_bytes_max)?;
+        memory.check_budget(config.memory_bytes_max)?;
         let count = size.count(config.urgent_slots);
         let error = match open(&workload, &handles, backends, &recorded, count, config) {
             Ok(slots) => {

@@ -230,7 +230,7 @@ impl<W: Workload> Dispatcher<W> {
 
     /// Wakes the tasks of items that wait for room no longer.
     fn finish_admission(&self, admitted: Admitted<W>) {
-        if admitted.timed {
+        if admitted.changes_due {
             self.devices.wake_all();
         }
         for waker in admitted.wakers {
@@ -258,7 +258,7 @@ impl<W: Workload> Dispatcher<W> {
         check_outside(self.shared.engine, call, fix)
     }
 
-    /// The threads for large batches, if they are faster than this one at copying so many bytes.
+    /// The threads for large batches, if they are faster than this one at copying `bytes` bytes.
     fn workers_for(&self, bytes: usize) -> Option<&ThreadPool> {
         (self.shared.workers.as_deref()).filter(|_| is_large(bytes))
     }

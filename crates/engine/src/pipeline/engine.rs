@@ -67,7 +67,7 @@ pub struct Engine<W: Workload> {
 }
 
 impl<W: Workload> Engine<W> {
-    /// The memory that an engine with this configuration needs on so many such devices.
+    /// The memory that an engine with this configuration needs on `devices` devices such as `device`.
     ///
     /// # Errors
     /// [`ErrorKind::Config`] for a configuration that is not valid, [`ErrorKind::Usage`] for a

@@ -109,9 +109,9 @@ pub(super) enum Cancelled<W: Workload> {
 pub(super) struct Added {
     /// Whether a batch was closed.
     pub(super) has_closed: bool,
-    /// [`Queue::closes_at`] may be earlier than before.
-    pub(super) timed: bool,
-    /// [`Queue::expires_at`] is earlier than before.
+    /// Whether [`Queue::closes_at`] may be earlier than before.
+    pub(super) changes_due: bool,
+    /// Whether [`Queue::expires_at`] is earlier than before.
     pub(super) expires_first: bool,
 }
 
@@ -213,7 +213,7 @@ impl<W: Workload> Queue<W> {
         let is_timed = place == NORMAL && self.closes_by_time();
         Added {
             has_closed: closed_before || has_closed,
-            timed: (is_first || deadline.is_some()) && !has_closed && is_timed,
+            changes_due: (is_first || deadline.is_some()) && !has_closed && is_timed,
             expires_first: expires_at.is_some() && self.note_expiry(expires_at),
         }
     }

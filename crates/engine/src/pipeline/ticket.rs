@@ -54,7 +54,7 @@ impl<W: Workload> Part<W> {
         }
     }
 
-    /// Takes the items back if their batch has no slot yet. Returns whether it did.
+    /// Takes the items back if their batch has no slot yet. Returns whether they were taken back.
     fn cancel(&mut self, mut take: impl FnMut(W::Item)) -> bool {
         let is_taken = self.answers.cancel(self.items.clone(), &mut take);
         if is_taken {

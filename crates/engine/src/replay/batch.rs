@@ -95,7 +95,7 @@ impl Batch {
     }
 }
 
-/// Gives a command to the slot; of a copy, the part that `live` needs.
+/// Enqueues a command on the slot. Of a copy only the live part is enqueued; nothing if it is empty.
 fn enqueue_live(
     slot: &mut dyn DeviceSlot,
     lowered: &Lowered,

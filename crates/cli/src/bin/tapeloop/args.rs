@@ -227,7 +227,7 @@ pub(super) enum Target {
     Folder(PathBuf),
     /// The residues, to standard output, in the config's format.
     Stdout,
-    /// A short table for a reader, to standard output, of at most so many structures.
+    /// A short table for a reader, to standard output, with the most structures that it lists.
     Table(Option<usize>),
 }
 

@@ -57,7 +57,7 @@ pub(super) fn index(config: &Config) -> String {
     text
 }
 
-/// The start of a line, up to a word that ends within so many characters.
+/// The start of a line, up to a word that ends within `width` characters.
 fn cut(line: &str, width: usize) -> String {
     if line.chars().count() <= width {
         return line.to_owned();

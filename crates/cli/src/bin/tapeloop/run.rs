@@ -379,7 +379,7 @@ pub(super) fn compute(
         memory: engine.memory().clone(),
         shrunk: engine.shrunk().to_vec(),
         columns,
-        interrupted: interrupt.has_stopped(),
+        was_interrupted: interrupt.has_stopped(),
         is_cut: is_cut.into_inner(),
         error: error.or_else(|| replaced.get().cloned()),
         rejected: finished.rejected,

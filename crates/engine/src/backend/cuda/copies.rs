@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock};
 /// device allows.
 pub(super) const PIECES_MAX: usize = 96;
 
-/// A graph's copies and memsets become kernels up to so many bytes each, on average. The device's
+/// A graph's copies and memsets become kernels up to this mean size in bytes. The device's
 /// copy engines do larger ones as fast, and leave its multiprocessors to kernels. All features take
 /// 0.87 of the time by kernels in batches of 4,096 residues, 82 KiB each on average, and 1.13 of it
 /// in batches of 16,384.

@@ -128,7 +128,7 @@ impl WorkerSlot {
             Fate::Stuck(error) => return Err(error),
         }
         if failure == DEVICE_FAILED || (is_reached && failure == BATCH_FAILED) {
-            return self.ask_why(is_reached);
+            return self.ask_for_error(is_reached);
         }
         if self.alive_checked_at.elapsed() > ALIVE_CHECK_INTERVAL {
             self.alive_checked_at = Instant::now();
@@ -140,9 +140,9 @@ impl WorkerSlot {
     /// Asks for the error that the completion flag announces. An error of the device loses the
     /// worker, and is reported when its process has ended. An error of a batch is reported when its
     /// fence is reached: until then the worker uses the slot's memory.
-    fn ask_why(&mut self, is_reached: bool) -> Result<bool> {
-        let why = Request::Why { slot: self.slot };
-        match self.supervisor.ask_worker(&why, self.generation) {
+    fn ask_for_error(&mut self, is_reached: bool) -> Result<bool> {
+        let request = Request::TakeError { slot: self.slot };
+        match self.supervisor.ask_worker(&request, self.generation) {
             Ok(Reply::Done(Err(error))) if error.scope() >= ErrorScope::Device => {
                 self.supervisor.lose(self.generation, &error);
             }

@@ -209,7 +209,7 @@ impl Worker<'_> {
                 self.work(slot, steps, fence);
                 return None;
             }
-            Request::Why { slot } => {
+            Request::TakeError { slot } => {
                 let error = self.served(slot).map(ServedSlot::take_error);
                 Reply::Done(Err(error.unwrap_or_else(|error| error)))
             }

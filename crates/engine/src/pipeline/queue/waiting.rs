@@ -67,7 +67,7 @@ pub(in crate::pipeline) struct Admitted<W: Workload> {
     pub(in crate::pipeline) wakers: Vec<Waker>,
     pub(in crate::pipeline) refused: Vec<W::Item>,
     /// Whether [`Queue::closes_at`] may be earlier than before.
-    pub(in crate::pipeline) timed: bool,
+    pub(in crate::pipeline) changes_due: bool,
 }
 
 impl<W: Workload> Default for Admitted<W> {
@@ -75,7 +75,7 @@ impl<W: Workload> Default for Admitted<W> {
         Admitted {
             wakers: Vec::new(),
             refused: Vec::new(),
-            timed: false,
+            changes_due: false,
         }
     }
 }
@@ -136,7 +136,7 @@ impl<W: Workload> Queue<W> {
                     let added = self.add(shared, item, extent, next.options, |reply, index| {
                         ticket = Some(Ticket(reply.ticket(index..index + 1)));
                     });
-                    admitted.timed |= added.timed;
+                    admitted.changes_due |= added.changes_due;
                     Ok(ticket.expect("an item outside of a run has a ticket"))
                 };
                 self.waiting.outcomes.insert(next.id, outcome);
