@@ -87,7 +87,7 @@ impl Tolerance {
         }
     }
 
-    /// The same tolerance, but so many rows per thousand may differ by more.
+    /// The same tolerance, but `rows_per_thousand` rows of a thousand may differ by more.
     pub(super) const fn but_for(mut self, rows_per_thousand: u32) -> Self {
         self.rows_per_thousand = rows_per_thousand;
         self

@@ -35,8 +35,8 @@ pub struct Contacts {
     pub point: ContactPoint,
     /// Residues that are closer than this are in contact; at most 30 A.
     pub cutoff: Cutoff,
-    /// Instead of those within the cutoff, so many nearest residues of each residue; at most 64. 0
-    /// for the cutoff.
+    /// The number of nearest residues that count as contacts of each residue, at most 64; 0 to use the
+    /// cutoff instead.
     pub nearest: u32,
     /// Whether both residues are of the same chain.
     pub own_chain: bool,

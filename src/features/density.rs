@@ -50,18 +50,18 @@ pub(super) fn check(flags: u32) -> Result<()> {
     for kind in CELL_KINDS {
         let flags_of_kind = flags >> kind.flag_shift();
         if flags_of_kind & TOO_MANY != 0 {
-            return Err(too_dense(kind.is_of_residues(), CELL_POINTS_MAX, ""));
+            return Err(too_dense_error(kind.is_of_residues(), CELL_POINTS_MAX, ""));
         }
         if flags_of_kind & TOO_MANY_ON_AVERAGE != 0 {
             let most = MEAN_CELL_POINTS_MAX;
-            return Err(too_dense(kind.is_of_residues(), most, " on average"));
+            return Err(too_dense_error(kind.is_of_residues(), most, " on average"));
         }
     }
     Ok(())
 }
 
 #[cold]
-fn too_dense(is_of_residues: bool, most: u32, mean: &str) -> Error {
+fn too_dense_error(is_of_residues: bool, most: u32, mean: &str) -> Error {
     let (what, shift) = if is_of_residues {
         ("residues", RESIDUE_CELL_SHIFT)
     } else {

@@ -75,7 +75,7 @@ impl Grid {
         }
     }
 
-    /// The largest number of cells for a structure of so many atoms.
+    /// The largest number of cells for a structure of `atom_count` atoms.
     pub(super) fn cells_max(atom_count: usize) -> u32 {
         CELLS_MIN.max(u32::try_from(atom_count).unwrap_or(u32::MAX))
     }

@@ -52,7 +52,7 @@ pub(super) struct Inputs {
     /// Whether each residue has one of the names, `[residues]`, and the names.
     pub(super) selected: Option<(Buffer<u8>, Vec<String>)>,
     /// For each table of pairs the room of each structure, `[structures, 2]`: the first row, and the
-    /// number of rows. A unit of room has so many rows.
+    /// number of rows. The second field is the number of rows of a unit of room.
     pub(super) pair_rooms: Vec<(Buffer<u32>, usize)>,
     /// Each structure's room, `[structures, 2]`: the first unit, and the number of units.
     pub(super) rooms: Option<Buffer<u32>>,

@@ -117,7 +117,7 @@ impl Features {
     }
 
     /// A capacity for batches of `residues` residues, with room for the most atoms, chains and
-    /// ligands that so many residues are expected to have.
+    /// ligands that this many residues are expected to have.
     pub fn capacity(residues: u32) -> Extent {
         let structures = (residues / 16).max(1);
         let mut lengths = [0; AXES.len()];

@@ -33,7 +33,7 @@ enum PairsOf {
         ends: Buffer<i32>,
         rows_per_unit: usize,
     },
-    /// Each residue has so many rows. From the first null on, they are unused.
+    /// The number of rows of each residue. From the first null on, they are unused.
     Residue(usize),
 }
 

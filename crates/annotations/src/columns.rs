@@ -264,25 +264,25 @@ pub(super) fn check_length(text: &str) -> Result<()> {
 }
 
 /// The text of a cell, empty if there is none.
-fn text<'a>(cell: Cell<'a>, what: &str) -> Result<&'a str> {
+fn text<'a>(cell: Cell<'a>, column: &str) -> Result<&'a str> {
     match cell {
         Cell::Text(text) => Ok(text),
         Cell::Null => Ok(""),
         Cell::Integer(_) | Cell::Real(_) => {
-            let text = format!("the {what} is the number {}, not text", cell.shown());
+            let text = format!("the {column} is the number {}, not text", cell.shown());
             Err(Error::config(text).fix("write the column as text"))
         }
         Cell::Flag(flag) => {
-            let text = format!("the {what} is {flag}, not text");
+            let text = format!("the {column} is {flag}, not text");
             Err(Error::config(text).fix("write the column as text"))
         }
     }
 }
 
-fn whole(cell: Cell<'_>, what: &str) -> Result<i32> {
+fn whole(cell: Cell<'_>, column: &str) -> Result<i32> {
     let number = cell.real().unwrap_or(f64::NAN);
     if number.fract() != 0.0 || number.abs() > f64::from(i32::MAX) {
-        let error = Error::config(format!("{} is not a {what}", cell.shown()));
+        let error = Error::config(format!("{} is not a {column}", cell.shown()));
         return Err(error.fix("write whole numbers, as the structure's file does"));
     }
     Ok(number as i32)

@@ -55,8 +55,8 @@ pub(super) fn attach(all: &LoadedTables, name: &str, models: &mut [Structure]) -
         .iter()
         .map(|structure| vec![false; count(structure)])
         .collect();
-    // The values that rows have given: bits of channels and columns.
-    let mut given: HashMap<(bool, RowKey<'_>), Vec<u64>> = HashMap::new();
+    // The channels and columns that rows have set, as bits.
+    let mut values_set: HashMap<(bool, RowKey<'_>), Vec<u64>> = HashMap::new();
     visit_rows(all, &runs, |row| {
         let level = row.level();
         let has_cell = row.has_values(all);
@@ -87,10 +87,10 @@ pub(super) fn attach(all: &LoadedTables, name: &str, models: &mut [Structure]) -
             }
         }
         if is_read && is_used && level != Level::Variants && has_value {
-            let given = given.entry((level == Level::Residues, row.key));
+            let bits_of_row = values_set.entry((level == Level::Residues, row.key));
             let bits = width + all.columns.len();
-            let given = given.or_insert_with(|| vec![0; bits.div_ceil(64)]);
-            if row.repeats_value(all, given) {
+            let already_set = bits_of_row.or_insert_with(|| vec![0; bits.div_ceil(64)]);
+            if row.repeats_value(all, already_set) {
                 matches.rows_repeated += 1;
                 let first = &mut matches.first_repeated;
                 first.get_or_insert_with(|| describe(all, name, row));
@@ -255,9 +255,9 @@ impl AnnotationRow<'_, '_> {
         cells.any(|(&column, &cell)| has_value(cell, all.columns[column].kind))
     }
 
-    /// Sets the bits of the row's values in `given`. Returns whether a bit was set already: an earlier row has
-    /// given that value.
-    fn repeats_value(&self, all: &LoadedTables, given: &mut [u64]) -> bool {
+    /// Sets the bits of the row's values in `already_set`. Returns whether one was set already: an earlier row
+    /// has that value too.
+    fn repeats_value(&self, all: &LoadedTables, already_set: &mut [u64]) -> bool {
         let channels = self.layout.channels.iter().zip(self.channels);
         let channels = channels.map(|(&channel, value)| (channel, !value.is_nan()));
         let cells = self.layout.columns.iter().zip(self.cells);
@@ -265,13 +265,13 @@ impl AnnotationRow<'_, '_> {
             let has_value = has_value(cell, all.columns[column].kind);
             (all.channels.len() + column, has_value)
         });
-        let mut is_again = false;
+        let mut is_repeated = false;
         for (index, _) in channels.chain(cells).filter(|(_, has_value)| *has_value) {
             let (word, bit) = (index / 64, 1 << (index % 64));
-            is_again |= given[word] & bit != 0;
-            given[word] |= bit;
+            is_repeated |= already_set[word] & bit != 0;
+            already_set[word] |= bit;
         }
-        is_again
+        is_repeated
     }
 }
 

@@ -20,7 +20,7 @@ pub struct Matches {
     pub residues: u64,
     /// Rows whose structure and model were read.
     pub(super) read: RowSet,
-    /// Those of the read rows that name a residue of the structure, or the structure itself.
+    /// The read rows that name a residue of the structure, or the structure itself.
     pub(super) matched: RowSet,
     /// Rows that give a residue or a structure a value again.
     pub rows_repeated: u64,
@@ -222,7 +222,7 @@ impl Annotations {
     /// Checks, as [`check_matched`] does, that each table with rows has one that matched.
     ///
     /// # Errors
-    /// Those of [`check_matched`], and the temporary file of the rows cannot be read.
+    /// The errors of [`check_matched`], and the temporary file of the rows cannot be read.
     pub fn check_matched(
         &self,
         matches: &Matches,

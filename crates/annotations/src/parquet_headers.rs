@@ -25,14 +25,16 @@ const COMPRESSED_PAGE_SIZE: i16 = 3;
 pub(super) fn check_footer(file: &mut (impl Read + Seek)) -> io::Result<()> {
     let end = file.seek(SeekFrom::End(0))?;
     let tail_start = end.checked_sub(TAIL_BYTES);
-    let tail_start = tail_start.ok_or_else(|| damaged("the Parquet file has no footer"))?;
+    let tail_start =
+        tail_start.ok_or_else(|| damaged_footer_error("the Parquet file has no footer"))?;
     file.seek(SeekFrom::Start(tail_start))?;
     let mut length = [0; 4];
     file.read_exact(&mut length)?;
     let length = u64::from(u32::from_le_bytes(length));
     let start = tail_start.checked_sub(length);
-    let start =
-        start.ok_or_else(|| damaged("the footer of the Parquet file is longer than the file"))?;
+    let start = start.ok_or_else(|| {
+        damaged_footer_error("the footer of the Parquet file is longer than the file")
+    })?;
     file.seek(SeekFrom::Start(start))?;
     let mut compact = CompactReader(BufReader::new(file).take(length));
     compact.read_struct(0, |_, _| {})
@@ -41,7 +43,7 @@ pub(super) fn check_footer(file: &mut (impl Read + Seek)) -> io::Result<()> {
 /// Checks the headers of the pages in a range of bytes of a file.
 ///
 /// # Errors
-/// As [`check_footer`].
+/// The errors of [`check_footer`].
 pub(super) fn check_pages(file: impl Read + Seek, pages: Range<u64>) -> io::Result<()> {
     let mut file = BufReader::new(file);
     file.seek(SeekFrom::Start(pages.start))?;
@@ -72,8 +74,8 @@ pub(super) fn check_pages(file: impl Read + Seek, pages: Range<u64>) -> io::Resu
     Ok(())
 }
 
-fn damaged(what: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, what)
+fn damaged_footer_error(message: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, message)
 }
 
 /// Reads Thrift's compact protocol, and skips all values but integers.
@@ -95,7 +97,7 @@ impl<R: Read> CompactReader<R> {
                 return Ok(value);
             }
         }
-        Err(damaged(
+        Err(damaged_footer_error(
             "a header of the Parquet file has a number of more than 64 bits",
         ))
     }
@@ -116,7 +118,9 @@ impl<R: Read> CompactReader<R> {
     /// Calls `take` with the number and the value of each integer field.
     fn read_struct(&mut self, depth: u32, mut take: impl FnMut(i16, i64)) -> io::Result<()> {
         if depth > DEPTH_MAX {
-            return Err(damaged("a header of the Parquet file is nested too deeply"));
+            return Err(damaged_footer_error(
+                "a header of the Parquet file is nested too deeply",
+            ));
         }
         let mut field = 0_i16;
         loop {
@@ -142,7 +146,7 @@ impl<R: Read> CompactReader<R> {
     /// Skips an element of a list or a map, or the value of a field that is no `bool`.
     fn read_value(&mut self, kind: u8, depth: u32) -> io::Result<()> {
         match kind {
-            1 | 2 => Err(damaged(
+            1 | 2 => Err(damaged_footer_error(
                 "a header of the Parquet file has a list of flags, which no Parquet header has",
             )),
             3 => self.pass(1),
@@ -169,7 +173,7 @@ impl<R: Read> CompactReader<R> {
             },
             12 => self.read_struct(depth + 1, |_, _| {}),
             13 => self.pass(16),
-            _ => Err(damaged(
+            _ => Err(damaged_footer_error(
                 "a header of the Parquet file has a value of an unknown type",
             )),
         }
@@ -178,7 +182,9 @@ impl<R: Read> CompactReader<R> {
     /// Each element takes at least a byte, so the input's end bounds their number.
     fn read_elements(&mut self, count: u64, kinds: &[u8], depth: u32) -> io::Result<()> {
         if depth > DEPTH_MAX {
-            return Err(damaged("a header of the Parquet file is nested too deeply"));
+            return Err(damaged_footer_error(
+                "a header of the Parquet file is nested too deeply",
+            ));
         }
         for _ in 0..count {
             for &kind in kinds {

@@ -14,7 +14,7 @@ use tapeloop_error::{Context, Error, Result};
 /// Bytes of rows that stay in memory.
 const MEMORY_BYTES_MAX: usize = 64 << 20;
 
-/// The most runs; an index of so many has 384 MiB.
+/// The most runs. The index of this many runs has 384 MiB.
 const RUNS_MAX: usize = 1 << 24;
 
 /// The most bytes of the rows of one structure, which are in memory while it is read.

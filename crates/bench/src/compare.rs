@@ -173,7 +173,7 @@ pub fn compare(old: &[Record], new: &[Record], machines: Machines) -> Result<Com
 fn find<'a>(points: &'a [MergedPoint], like: &MergedPoint) -> Option<&'a MergedPoint> {
     points
         .iter()
-        .find(|point| merged::same(&point.facts, &like.facts))
+        .find(|point| merged::is_same_point(&point.facts, &like.facts))
 }
 
 /// The names of points, unique within their workload.
@@ -205,7 +205,7 @@ impl PointNames {
         let found = self
             .0
             .iter()
-            .find(|(facts, _)| merged::same(facts, &point.facts));
+            .find(|(facts, _)| merged::is_same_point(facts, &point.facts));
         found.map_or_else(|| merged::title(&point.facts), |(_, name)| name.clone())
     }
 }
@@ -435,12 +435,12 @@ impl Comparison {
         };
         let mut words = format!("{total}: {}.", counts.join(", "));
         if let Some(by) = self.machine_moved() {
-            let what = match self.machine.references {
+            let reference = match self.machine.references {
                 Some(_) => "other programs in the same runs",
                 None => "the machine's limits",
             };
             words += &format!(
-                " All times changed as {what} did ({}): the machine changed, not the program.",
+                " All times changed as {reference} did ({}): the machine changed, not the program.",
                 format::change(by)
             );
         } else if let Some(by) = self.machine.references {

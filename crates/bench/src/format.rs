@@ -59,7 +59,7 @@ pub fn bytes_per_s(value: f64) -> String {
     scaled(value, 1e3, &["B/s", "kB/s", "MB/s", "GB/s", "TB/s"], digits)
 }
 
-/// As [`bytes_per_s`], for a tick.
+/// Like [`bytes_per_s`], in the short form for a tick of an axis.
 pub fn bytes_per_s_tick(value: f64) -> String {
     scaled(value, 1e3, &["B/s", "kB/s", "MB/s", "GB/s", "TB/s"], short)
 }
@@ -72,7 +72,7 @@ pub fn time(ns: f64) -> String {
     scaled(ns, 1e3, &["ns", "µs", "ms"], digits)
 }
 
-/// As [`time`], for a tick.
+/// Like [`time`], in the short form for a tick of an axis.
 pub fn time_tick(ns: f64) -> String {
     if ns.is_finite() && ns.abs() >= 0.9995e9 {
         return format!("{} s", short(ns / 1e9));
@@ -85,7 +85,7 @@ pub fn per_s(value: f64) -> String {
     scaled(value, 1e3, &["/s", "k/s", "M/s", "G/s", "T/s"], digits)
 }
 
-/// As [`per_s`], for a tick.
+/// Like [`per_s`], in the short form for a tick of an axis.
 pub fn per_s_tick(value: f64) -> String {
     scaled(value, 1e3, &["/s", "k/s", "M/s", "G/s", "T/s"], short)
 }
@@ -148,7 +148,7 @@ pub fn times(ratio: f64) -> String {
     }
 }
 
-/// As [`times`], for a tick.
+/// Like [`times`], in the short form for a tick of an axis.
 pub fn times_tick(ratio: f64) -> String {
     if ratio.is_finite() {
         format!("{}x", short(ratio))
@@ -166,7 +166,7 @@ pub fn percent(share: f64) -> String {
     }
 }
 
-/// As [`percent`], for a tick.
+/// Like [`percent`], in the short form for a tick of an axis.
 pub fn percent_tick(share: f64) -> String {
     format!("{}%", short(share * 100.0))
 }

@@ -38,7 +38,7 @@ pub(crate) fn merge(records: &[&Record]) -> Vec<MergedPoint> {
     for record in records {
         let known = points
             .iter_mut()
-            .find(|point| same(&point.facts, &record.point));
+            .find(|point| is_same_point(&point.facts, &record.point));
         match known {
             Some(point) => point.add(record),
             None => points.push(MergedPoint {
@@ -67,7 +67,7 @@ pub(crate) fn bases(points: &[MergedPoint]) -> Vec<&MergedPoint> {
 }
 
 /// Whether two points are the same: all settings but the axis are equal.
-pub(crate) fn same(one: &PointFacts, other: &PointFacts) -> bool {
+pub(crate) fn is_same_point(one: &PointFacts, other: &PointFacts) -> bool {
     let axis = other.axis.clone();
     PointFacts {
         axis,
@@ -353,7 +353,7 @@ mod tests {
     fn a_point_is_the_same_whatever_it_was_measured_for() {
         let one = facts(|facts| facts.axis = "slots".to_owned());
         let other = facts(|facts| facts.axis = BASE.to_owned());
-        assert!(same(&one, &other));
-        assert!(!same(&one, &facts(|facts| facts.threads = 9)));
+        assert!(is_same_point(&one, &other));
+        assert!(!is_same_point(&one, &facts(|facts| facts.threads = 9)));
     }
 }

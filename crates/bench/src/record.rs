@@ -345,16 +345,16 @@ pub fn read(path: &Path) -> Result<Vec<Record>> {
 }
 
 fn parse(line: &str) -> Result<Record> {
-    let wrong = |message: String| {
+    let format_error = |message: String| {
         Error::config(message).fix("give a file that `tapeloop bench` wrote, by this version")
     };
-    let unreadable = |error: serde_json::Error| wrong(format!("not a record: {error}"));
-    let mut record: Record = serde_json::from_str(line).map_err(unreadable)?;
+    let parse_error = |error: serde_json::Error| format_error(format!("not a record: {error}"));
+    let mut record: Record = serde_json::from_str(line).map_err(parse_error)?;
     if record.format != FORMAT {
         let other = record.format;
-        return Err(wrong(format!("format {other}, not {FORMAT}")));
+        return Err(format_error(format!("format {other}, not {FORMAT}")));
     }
-    let earlier: EarlierRecord = serde_json::from_str(line).map_err(unreadable)?;
+    let earlier: EarlierRecord = serde_json::from_str(line).map_err(parse_error)?;
     record.point.removed = earlier.point.removed(&record.point);
     Ok(record)
 }

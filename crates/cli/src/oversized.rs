@@ -20,7 +20,7 @@ use tapeloop::pipeline::{Engine, EngineConfig, MemoryPlan, Pipeline, TrySubmitEr
 use tapeloop::replay::{Mode, Policy};
 use tapeloop::workload::{Completion, Extent, Workload};
 
-/// So many times the usual number of contacts and hydrogen bonds fit in the bucket.
+/// The bucket has room for this many times the usual number of contacts and hydrogen bonds.
 const PAIR_ROOM_FACTOR: u32 = 16;
 
 /// The most memory of buckets that wait for the next structure of their size.
@@ -31,7 +31,8 @@ const KEPT_BYTES_MAX: u64 = 1 << 30;
 /// few of them are in memory. `counters` count the structures that ran alone.
 ///
 /// # Errors
-/// Those of [`Engine::run_mapped`], of `accept`, and of a device that failed in a structure that ran alone.
+/// The errors of [`Engine::run_mapped`], of `accept`, and of a device that failed in a structure
+/// that ran alone.
 pub fn run<T: Send + 'static>(
     engine: &mut Engine<Features>,
     plan: &Plan,
@@ -100,7 +101,7 @@ impl<T: Send + 'static> AloneThread<T> {
                     break;
                 }
                 let done = oversized.complete(completion);
-                // The receiver is gone if the run has ended meanwhile.
+                // The receiver was dropped if the run has ended.
                 let _ = reply.send(done.map(|(completion, ran)| (make(completion), ran)));
             }
             oversized.losses()
@@ -120,7 +121,7 @@ impl<T> AloneThread<T> {
     /// Waits for the end of the thread.
     ///
     /// # Panics
-    /// As the thread did.
+    /// If the thread panicked, with its payload.
     fn join(&mut self) -> LossesAlone {
         let handle = self.handle.take().expect("joined once");
         handle.join().unwrap_or_else(|panic| resume_unwind(panic))
@@ -330,7 +331,7 @@ impl Oversized {
     /// The device of these structures; the CPU if a worker process for them cannot be started.
     ///
     /// # Errors
-    /// It cannot be, and there are kernels of the user's own, which the CPU cannot run.
+    /// A worker process cannot be started, and the CPU cannot run the user's own kernels.
     fn device(&mut self) -> Result<Arc<dyn Backend>> {
         let device = match &self.device {
             Some(device) => Arc::clone(device),

@@ -69,7 +69,7 @@ impl Plan {
     /// [`Plan::new`] for runs that may name their inputs later.
     ///
     /// # Errors
-    /// Those of [`Plan::new`], but for no input.
+    /// The errors of [`Plan::new`], except that a config without input is none.
     pub fn of_any_input(mut config: Config) -> Result<Self> {
         let (trajectories, topology_hash) = trajectories_of(&config)?;
         let reader = reader_settings(&config.settings);

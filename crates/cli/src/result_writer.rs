@@ -205,10 +205,10 @@ impl ResultWriter {
     /// Writes the next result.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The result cannot be written.
     pub fn accept(&mut self, made: Made) -> Result<()> {
         let start = Instant::now();
-        let taken = match made {
+        let written = match made {
             Made::Rows(made) => self.append(*made),
             Made::Completion(done) => match self.maker.make(*done) {
                 Made::Rows(made) => self.append(*made),
@@ -216,7 +216,7 @@ impl ResultWriter {
             },
         };
         self.counters.add_write(start.elapsed());
-        taken
+        written
     }
 
     /// Finishes the tables. After an error in `streamed` the open parts are removed instead.

@@ -39,7 +39,7 @@ pub fn select(config: &Config, pool: &Arc<ThreadPool>) -> Result<Vec<Selected>> 
 /// Starts one more worker process, of the backend of `choice`, that holds the first device.
 ///
 /// # Errors
-/// It cannot be started, or cannot open the device.
+/// The worker process cannot be started, or cannot open the device.
 pub fn worker(config: &Config, choice: Choice) -> Result<Selected> {
     let mut options = device_options(choice, &config.devices, &cuda_options(config))?;
     options.truncate(1);

@@ -11,13 +11,13 @@ pub fn row_filter(plan: &Plan) -> Option<RowFilter> {
     Some(RowFilter::new(condition, &features))
 }
 
-/// What the columns of a plan's tables come from; `features` are those of its config.
+/// The sources of the columns of a plan's tables. `feature_columns` returns the feature columns of a table.
 pub fn column_sources<'a>(
     plan: &'a Plan,
-    features: &'a dyn Fn(TableName) -> Vec<ColumnDecl>,
+    feature_columns: &'a dyn Fn(TableName) -> Vec<ColumnDecl>,
 ) -> ColumnSources<'a> {
     ColumnSources {
-        features,
+        features: feature_columns,
         reductions: &plan.config.reductions,
         annotations: plan.annotation_columns(),
     }

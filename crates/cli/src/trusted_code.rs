@@ -24,7 +24,7 @@ pub(super) fn kernel_cache(path: &Path) -> KernelCache {
 /// A kernel that the config gives.
 ///
 /// # Errors
-/// Those of [`OwnKernel::new`].
+/// The errors of [`OwnKernel::new`].
 pub(super) fn own_kernel(settings: OwnKernelSettings) -> Result<OwnKernel> {
     // SAFETY: who gives the settings vouches for the kernel that they name: it is code of theirs,
     // which stays within its buffers or may do anything, as a program may.

@@ -24,7 +24,7 @@ pub trait BackendHooks: Send + Sync + Sized + 'static {
     /// In place of [`Backend::load`].
     ///
     /// # Errors
-    /// As [`Backend::load`].
+    /// The errors of [`Backend::load`].
     fn load(&self, inner: &dyn Backend, kernel: &Kernel) -> Result<FunctionId> {
         inner.load(kernel)
     }
@@ -32,7 +32,7 @@ pub trait BackendHooks: Send + Sync + Sized + 'static {
     /// In place of [`Backend::open_slots`].
     ///
     /// # Errors
-    /// As [`Backend::open_slots`].
+    /// The errors of [`Backend::open_slots`].
     fn open_slots(
         &self,
         inner: &dyn Backend,
@@ -51,7 +51,7 @@ pub trait BackendHooks: Send + Sync + Sized + 'static {
     /// In place of [`Backend::allocate`].
     ///
     /// # Errors
-    /// As [`Backend::allocate`].
+    /// The errors of [`Backend::allocate`].
     fn allocate(&self, inner: &dyn Backend, space: Space, bytes: usize) -> Result<Allocation> {
         inner.allocate(space, bytes)
     }
@@ -72,10 +72,10 @@ pub trait SlotHooks: Send + Sync + 'static {
     /// In place of [`DeviceSlot::enqueue`].
     ///
     /// # Safety
-    /// As [`DeviceSlot::enqueue`].
+    /// The requirements of [`DeviceSlot::enqueue`].
     ///
     /// # Errors
-    /// As [`DeviceSlot::enqueue`].
+    /// The errors of [`DeviceSlot::enqueue`].
     unsafe fn enqueue(&mut self, inner: &mut dyn DeviceSlot, op: &Op) -> Result<()> {
         // SAFETY: the caller keeps the same contract.
         unsafe { inner.enqueue(op) }
@@ -84,10 +84,10 @@ pub trait SlotHooks: Send + Sync + 'static {
     /// In place of [`DeviceSlot::make_graph`].
     ///
     /// # Safety
-    /// As [`DeviceSlot::make_graph`].
+    /// The requirements of [`DeviceSlot::make_graph`].
     ///
     /// # Errors
-    /// As [`DeviceSlot::make_graph`].
+    /// The errors of [`DeviceSlot::make_graph`].
     unsafe fn make_graph(
         &mut self,
         inner: &mut dyn DeviceSlot,
@@ -101,10 +101,10 @@ pub trait SlotHooks: Send + Sync + 'static {
     /// In place of [`DeviceSlot::set_params`].
     ///
     /// # Safety
-    /// As [`DeviceSlot::set_params`].
+    /// The requirements of [`DeviceSlot::set_params`].
     ///
     /// # Errors
-    /// As [`DeviceSlot::set_params`].
+    /// The errors of [`DeviceSlot::set_params`].
     unsafe fn set_params(
         &mut self,
         inner: &mut dyn DeviceSlot,
@@ -119,7 +119,7 @@ pub trait SlotHooks: Send + Sync + 'static {
     /// In place of [`DeviceSlot::graph_ops`].
     ///
     /// # Errors
-    /// As [`DeviceSlot::graph_ops`].
+    /// The errors of [`DeviceSlot::graph_ops`].
     fn graph_ops(&self, inner: &dyn DeviceSlot, graph: GraphId) -> Result<Vec<Op>> {
         inner.graph_ops(graph)
     }
@@ -132,7 +132,7 @@ pub trait SlotHooks: Send + Sync + 'static {
     /// In place of [`DeviceSlot::launch_graph`].
     ///
     /// # Errors
-    /// As [`DeviceSlot::launch_graph`].
+    /// The errors of [`DeviceSlot::launch_graph`].
     fn launch_graph(&mut self, inner: &mut dyn DeviceSlot, graph: GraphId) -> Result<()> {
         inner.launch_graph(graph)
     }
@@ -140,7 +140,7 @@ pub trait SlotHooks: Send + Sync + 'static {
     /// In place of [`DeviceSlot::make_resident`].
     ///
     /// # Errors
-    /// As [`DeviceSlot::make_resident`].
+    /// The errors of [`DeviceSlot::make_resident`].
     fn make_resident(
         &mut self,
         inner: &mut dyn DeviceSlot,
@@ -158,7 +158,7 @@ pub trait SlotHooks: Send + Sync + 'static {
     /// In place of [`DeviceSlot::wait_for_event`].
     ///
     /// # Errors
-    /// As [`DeviceSlot::wait_for_event`].
+    /// The errors of [`DeviceSlot::wait_for_event`].
     fn wait_for_event(&mut self, inner: &mut dyn DeviceSlot, event: &ExternalEvent) -> Result<()> {
         inner.wait_for_event(event)
     }
@@ -166,7 +166,7 @@ pub trait SlotHooks: Send + Sync + 'static {
     /// In place of [`DeviceSlot::record_event`].
     ///
     /// # Errors
-    /// As [`DeviceSlot::record_event`].
+    /// The errors of [`DeviceSlot::record_event`].
     fn record_event(&mut self, inner: &mut dyn DeviceSlot, event: &ExternalEvent) -> Result<()> {
         inner.record_event(event)
     }
@@ -174,7 +174,7 @@ pub trait SlotHooks: Send + Sync + 'static {
     /// In place of [`DeviceSlot::fence`].
     ///
     /// # Errors
-    /// As [`DeviceSlot::fence`].
+    /// The errors of [`DeviceSlot::fence`].
     fn fence(&mut self, inner: &mut dyn DeviceSlot) -> Result<()> {
         inner.fence()
     }
@@ -182,7 +182,7 @@ pub trait SlotHooks: Send + Sync + 'static {
     /// In place of [`DeviceSlot::is_done`].
     ///
     /// # Errors
-    /// As [`DeviceSlot::is_done`].
+    /// The errors of [`DeviceSlot::is_done`].
     fn is_done(&mut self, inner: &mut dyn DeviceSlot) -> Result<bool> {
         inner.is_done()
     }
@@ -190,7 +190,7 @@ pub trait SlotHooks: Send + Sync + 'static {
     /// In place of [`DeviceSlot::wait`].
     ///
     /// # Errors
-    /// As [`DeviceSlot::wait`].
+    /// The errors of [`DeviceSlot::wait`].
     fn wait(&mut self, inner: &mut dyn DeviceSlot) -> Result<()> {
         inner.wait()
     }

@@ -223,7 +223,7 @@ impl Slot {
     /// Points the struct at another table, with another offset, by no cheaper rung than `least`.
     ///
     /// # Errors
-    /// As [`Executor::update_from`].
+    /// The errors of [`Executor::update_from`].
     pub fn point(&mut self, table: u64, offset: f32, least: Rung) -> Result<Rung> {
         let bindings = self.executor.bindings(&mut *self.device_slot, 0).unwrap();
         let mut bindings = bindings.clone();
@@ -241,7 +241,7 @@ impl Slot {
     /// Gives a full batch.
     ///
     /// # Errors
-    /// As [`Executor::replay`].
+    /// The errors of [`Executor::replay`].
     pub fn give(&mut self) -> Result<Replay> {
         let largest = self.executor.buckets().largest().capacity;
         self.executor.replay(&mut *self.device_slot, 0, largest)

@@ -35,23 +35,23 @@ pub trait Give {
     /// [`DeviceSlot::enqueue`].
     ///
     /// # Errors
-    /// As [`DeviceSlot::enqueue`].
+    /// The errors of [`DeviceSlot::enqueue`].
     fn give(&mut self, op: &Op) -> Result<()>;
     /// [`DeviceSlot::make_graph`] of an explicit graph.
     ///
     /// # Errors
-    /// As [`DeviceSlot::make_graph`].
+    /// The errors of [`DeviceSlot::make_graph`].
     fn give_graph(&mut self, nodes: &[Node<'_>], into: Option<GraphId>)
     -> Result<(GraphId, Built)>;
     /// [`DeviceSlot::make_graph`] of a captured graph.
     ///
     /// # Errors
-    /// As [`DeviceSlot::make_graph`].
+    /// The errors of [`DeviceSlot::make_graph`].
     fn capture(&mut self, ops: &[&Op], into: Option<GraphId>) -> Result<(GraphId, Built)>;
     /// [`DeviceSlot::set_params`].
     ///
     /// # Errors
-    /// As [`DeviceSlot::set_params`].
+    /// The errors of [`DeviceSlot::set_params`].
     fn give_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()>;
 }
 

@@ -170,7 +170,7 @@ impl Program {
     /// Opens slots with the program's buffers.
     ///
     /// # Errors
-    /// As [`Backend::open_slots`].
+    /// The errors of [`Backend::open_slots`].
     pub fn open(
         &self,
         backend: &Arc<dyn Backend>,
@@ -183,7 +183,7 @@ impl Program {
     /// Opens slots with an executor each.
     ///
     /// # Errors
-    /// As [`Backend::open_slots`] and [`Executor::new`].
+    /// The errors of [`Backend::open_slots`] and [`Executor::new`].
     pub fn slots(
         &self,
         backend: &Arc<dyn Backend>,
@@ -290,7 +290,7 @@ impl Program {
     /// Submits a batch in the smallest bucket that holds it.
     ///
     /// # Errors
-    /// As [`Executor::replay`].
+    /// The errors of [`Executor::replay`].
     pub fn give(
         &self,
         device_slot: &mut dyn DeviceSlot,

@@ -80,7 +80,7 @@ pub fn check(
         };
         let problem = match (item.as_str(), problem) {
             (STDIN, _) => None,
-            (_, _) if !Glob::is_in(&path) && is_missing() => Some(not_found(&path)),
+            (_, _) if !Glob::is_in(&path) && is_missing() => Some(not_found_error(&path)),
             (_, problem) => problem,
         };
         if let Some(problem) = problem {
@@ -119,7 +119,7 @@ fn add_sets(
 }
 
 /// The error of a path that does not exist, with the most similar name in its folder.
-fn not_found(path: &Path) -> Error {
+fn not_found_error(path: &Path) -> Error {
     let error = Error::new(ErrorKind::Io, "no such file or folder");
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let parent = path.parent().unwrap_or(Path::new(""));

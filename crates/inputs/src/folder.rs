@@ -92,9 +92,9 @@ pub(super) fn structures_in(
 
 /// The entries of a directory, sorted by name; none if `folder` is not a directory.
 pub(super) fn list_of_folder(folder: &Path) -> io::Result<Vec<FolderEntry>> {
-    let here = Path::new(".");
+    let current = Path::new(".");
     let entries = if folder.as_os_str().is_empty() {
-        here.read_dir()
+        current.read_dir()
     } else {
         folder.read_dir()
     };

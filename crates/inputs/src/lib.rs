@@ -329,8 +329,8 @@ impl Sources {
         }
         if depths.iter().any(|&depth| glob.takes_all(depth)) {
             // A glob without a leading folder starts in the current one.
-            let here = path.as_os_str().is_empty();
-            let path = if here { PathBuf::from(".") } else { path };
+            let is_current = path.as_os_str().is_empty();
+            let path = if is_current { PathBuf::from(".") } else { path };
             return path.is_dir().then(|| self.open_folder(path)).flatten();
         }
         if let [depth] = depths[..]
@@ -428,9 +428,9 @@ impl Sources {
                         return source;
                     }
                     self.open.truncate(depth);
-                    let what = "a chain of an archive or a trajectory cannot be chosen";
+                    let message = "a chain of an archive or a trajectory cannot be chosen";
                     let fix = "list files, or write the chain alone";
-                    self.source(path, Some(Error::input(what).fix(fix)))
+                    self.source(path, Some(Error::input(message).fix(fix)))
                 }
                 Err(problem) => {
                     let path = list.path.clone();

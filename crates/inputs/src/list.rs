@@ -88,8 +88,8 @@ impl InputList {
         if line.len() != text.len() && is_there(&path(line)) {
             return ListedInput::whole(path(line));
         }
-        let whole = path(text);
-        if !is_there(&whole)
+        let whole_line = path(text);
+        if !is_there(&whole_line)
             && let Some(item) = self.chain_of(text)
         {
             return item;
@@ -99,8 +99,8 @@ impl InputList {
             (!inner.is_empty()).then_some(inner)
         });
         ListedInput::whole(match quoted {
-            Some(inner) if !is_there(&whole) => path(inner),
-            _ => whole,
+            Some(inner) if !is_there(&whole_line) => path(inner),
+            _ => whole_line,
         })
     }
 

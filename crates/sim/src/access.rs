@@ -15,7 +15,7 @@ pub(super) struct Touch {
     pub(super) access: Access,
     /// A kernel gets an address without a length: its range ends at the next address that the same
     /// launch passes, or at the end of the memory.
-    pub(super) open_end: bool,
+    pub(super) has_open_end: bool,
     /// Whether reading it before a write is a violation.
     pub(super) expects: bool,
 }
@@ -27,7 +27,7 @@ pub(super) struct ResolvedOp {
     pub(super) touches: Vec<Touch>,
     /// The allocations that it accesses.
     pub(super) uses: Vec<(Allocation, Access)>,
-    /// Whose it is.
+    /// The slot that runs the operation.
     pub(super) slot: u32,
 }
 
@@ -63,7 +63,7 @@ pub(super) fn touches(steps: &[ResolvedOp]) -> Vec<(usize, Touch)> {
         .collect();
     starts.sort_unstable();
     starts.dedup();
-    for (_, touch) in all.iter_mut().filter(|(_, touch)| touch.open_end) {
+    for (_, touch) in all.iter_mut().filter(|(_, touch)| touch.has_open_end) {
         let after = starts.partition_point(|start| *start <= (touch.memory, touch.range.start));
         if let Some(&(memory, next)) = starts.get(after)
             && memory == touch.memory

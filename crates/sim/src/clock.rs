@@ -97,10 +97,10 @@ impl History {
         writes: bool,
         clock: &Clock,
     ) -> Option<&PastAccess> {
-        let here = self.0.iter();
-        let here = here
+        let segments = self.0.iter();
+        let overlapping = segments
             .filter(|segment| segment.range.start < range.end && range.start < segment.range.end);
-        let clashes = here.flat_map(|segment| {
+        let clashes = overlapping.flat_map(|segment| {
             let reads = segment.reads.iter().filter(move |_| writes);
             segment.write.iter().chain(reads)
         });

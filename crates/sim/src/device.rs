@@ -316,9 +316,9 @@ impl Device {
         epoch: Epoch,
         clock: &Clock,
     ) -> Result<Touches> {
-        let whole = matches!(graph.order, Order::After(_)) || graph.steps.len() > 1;
+        let has_nodes = matches!(graph.order, Order::After(_)) || graph.steps.len() > 1;
         let steps = Arc::clone(&graph.steps);
-        let actor = |node: usize| steps[node].actor(slot, whole.then_some(node));
+        let actor = |node: usize| steps[node].actor(slot, has_nodes.then_some(node));
         let touches = self.check(clock, graph, actor)?;
         let settled = self.settled();
         for (node, touch) in touches.iter() {
@@ -466,7 +466,10 @@ impl Device {
                 }
                 Ok(())
             }
-            op => self.memory.apply(op, part.0, part.1).ok_or_else(gone),
+            op => self
+                .memory
+                .apply(op, part.0, part.1)
+                .ok_or_else(illegal_address_error),
         };
         match outcome {
             Ok(()) if over => self.schedule.finish(stream),
@@ -489,7 +492,10 @@ impl Device {
             return Err(error);
         }
         let kernel = self.functions.get(function)?;
-        let ran = self.memory.launch(&kernel, grid, args).ok_or_else(gone)?;
+        let ran = self
+            .memory
+            .launch(&kernel, grid, args)
+            .ok_or_else(illegal_address_error)?;
         ran.map_err(|error| match error.kind() {
             // A panic counts as a trap of the kernel, after which the device is lost.
             ErrorKind::Kernel => Error::new(ErrorKind::Device, error.message()).with_code(719),
@@ -498,7 +504,7 @@ impl Device {
     }
 
     /// Refuses a call that a capture of this thread forbids, and ends that capture.
-    pub(super) fn forbid_in_capture(&mut self, what: &str) -> Result<()> {
+    pub(super) fn forbid_in_capture(&mut self, call: &str) -> Result<()> {
         let thread = std::thread::current().id();
         let mut captures = self.slots.iter_mut().filter_map(|(slot, share)| {
             let capture = share.capture.as_mut();
@@ -507,14 +513,14 @@ impl Device {
         let Some((slot, capture)) = captures.next() else {
             return Ok(());
         };
-        let message = format!("{what} during a capture on slot {slot}");
+        let message = format!("{call} during a capture on slot {slot}");
         let error = Error::new(ErrorKind::Device, message.clone()).with_code(901);
         capture.invalid.get_or_insert(error);
         self.violate(Violation::new(ViolationKind::Capture, message))
     }
 }
 
-/// The error of memory that is gone; it occurs only if violations are not refused.
-fn gone() -> Error {
+/// The error of an access to freed memory; it occurs only if violations are not refused.
+fn illegal_address_error() -> Error {
     Error::new(ErrorKind::Device, "an illegal address was met").with_code(700)
 }

@@ -42,7 +42,7 @@ pub(super) struct SimSlot {
     /// The resident graph whose batch is in flight. The stream then has no work.
     pub(super) ringing: Option<GraphId>,
     /// Whether the slot's last work was a batch of a resident graph.
-    pub(super) last_rang: bool,
+    pub(super) has_rung_last: bool,
     pub(super) shared: Arc<Shared>,
 }
 
@@ -55,7 +55,7 @@ impl SimSlot {
             views,
             loops: BTreeMap::new(),
             ringing: None,
-            last_rang: false,
+            has_rung_last: false,
             shared,
         }
     }
@@ -227,7 +227,7 @@ unsafe impl DeviceSlot for SimSlot {
 
     unsafe fn enqueue(&mut self, op: &Op) -> Result<()> {
         self.finish_ringing()?;
-        self.last_rang = false;
+        self.has_rung_last = false;
         self.enter(|device, views, slot| {
             device.check_lost()?;
             let step = device.resolve(slot, op)?;
@@ -319,7 +319,7 @@ unsafe impl DeviceSlot for SimSlot {
             return self.ring(graph);
         }
         self.finish_ringing()?;
-        self.last_rang = false;
+        self.has_rung_last = false;
         self.call(Call::Submission, |device, views, slot| {
             device.count_submission(slot)?;
             let mut launched = device.slot(slot).graphs.get_mut(graph)?.clone();
@@ -333,7 +333,7 @@ unsafe impl DeviceSlot for SimSlot {
     }
 
     fn fence(&mut self) -> Result<()> {
-        if self.last_rang {
+        if self.has_rung_last {
             // The loop announces the end of the batch.
             return Ok(());
         }
@@ -345,7 +345,7 @@ unsafe impl DeviceSlot for SimSlot {
     }
 
     fn is_done(&mut self) -> Result<bool> {
-        if self.last_rang {
+        if self.has_rung_last {
             return self.is_batch_done();
         }
         self.call(Call::Poll, |device, views, slot| {
@@ -360,7 +360,7 @@ unsafe impl DeviceSlot for SimSlot {
     }
 
     fn wait(&mut self) -> Result<()> {
-        if self.last_rang {
+        if self.has_rung_last {
             return self.finish_ringing();
         }
         self.call(Call::Poll, |device, views, slot| {

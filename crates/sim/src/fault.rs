@@ -226,7 +226,7 @@ impl Plan {
     pub(super) fn call(&mut self) -> Option<Error> {
         let call = take(&mut self.calls);
         if self.faults.contains(&Fault::Killed { call }) {
-            return Some(killed());
+            return Some(killed_error());
         }
         let planned = self.faults.contains(&Fault::Lost { call });
         planned.then(|| device("the device was lost, as planned", 719))
@@ -258,7 +258,7 @@ impl Plan {
     pub(super) fn revival(&mut self) -> Option<Error> {
         let revival = take(&mut self.revivals);
         if self.faults.contains(&Fault::KilledStart { revival }) {
-            return Some(killed());
+            return Some(killed_error());
         }
         let planned = self.faults.contains(&Fault::Revival { revival });
         planned.then(|| {
@@ -327,7 +327,7 @@ fn take(counter: &mut u64) -> u64 {
     *counter - 1
 }
 
-fn killed() -> Error {
+fn killed_error() -> Error {
     Error::new(ErrorKind::Worker, "the process was killed, as planned")
 }
 

@@ -17,10 +17,10 @@ pub(super) struct Views(Vec<Option<View>>);
 struct View {
     address: u64,
     bytes: Storage,
-    /// The host wrote it since the last call.
-    ahead: bool,
-    /// Work that writes it was submitted and not seen done.
-    behind: bool,
+    /// Whether the host wrote it since the last call, so that the device's copy is stale.
+    is_ahead: bool,
+    /// Whether work that writes it was submitted and not seen done.
+    is_behind: bool,
 }
 
 impl Views {
@@ -29,8 +29,8 @@ impl Views {
         self.0.push(seen.map(|(address, bytes)| View {
             address,
             bytes,
-            ahead: false,
-            behind: false,
+            is_ahead: false,
+            is_behind: false,
         }));
     }
 
@@ -59,7 +59,7 @@ impl Views {
             .filter(|(index, _)| wanted.next_if_eq(index).is_some())
             .map(|(_, view)| {
                 let view = view.as_mut().expect("the host does not see this buffer");
-                view.ahead = true;
+                view.is_ahead = true;
                 view.bytes.as_mut_slice()
             })
             .collect();
@@ -69,10 +69,10 @@ impl Views {
 
     /// Copies what the host wrote to the device.
     pub(super) fn publish(&mut self, memory: &mut Memory) {
-        for view in self.0.iter_mut().flatten().filter(|view| view.ahead) {
+        for view in self.0.iter_mut().flatten().filter(|view| view.is_ahead) {
             let bytes = memory.at_mut(view.address).bytes.as_mut_slice();
             bytes.copy_from_slice(view.bytes.as_slice());
-            view.ahead = false;
+            view.is_ahead = false;
         }
     }
 
@@ -82,17 +82,17 @@ impl Views {
             let mut views = self.0.iter_mut().flatten();
             if let Some(view) = views.find(|view| view.address == touch.memory) {
                 memory.poison(&mut view.bytes.as_mut_slice()[touch.range.clone()]);
-                view.behind = true;
+                view.is_behind = true;
             }
         }
     }
 
     /// Copies what the device wrote to the host.
     pub(super) fn refresh(&mut self, memory: &Memory) {
-        for view in self.0.iter_mut().flatten().filter(|view| view.behind) {
+        for view in self.0.iter_mut().flatten().filter(|view| view.is_behind) {
             let bytes = memory.at(view.address).bytes.as_slice();
             view.bytes.as_mut_slice().copy_from_slice(bytes);
-            view.behind = false;
+            view.is_behind = false;
         }
     }
 }

@@ -147,11 +147,11 @@ impl SimBackend {
     }
 
     /// A call of the backend, which a capture of this thread forbids.
-    fn enter(&self, what: &str) -> Result<MutexGuard<'_, Device>> {
+    fn enter(&self, call: &str) -> Result<MutexGuard<'_, Device>> {
         let mut device = self.shared.device.lock();
         device.enter();
         device.check_lost()?;
-        device.forbid_in_capture(what)?;
+        device.forbid_in_capture(call)?;
         Ok(device)
     }
 
@@ -351,8 +351,8 @@ impl Device {
                 memory.take(bytes, space, Some(slot), name)
             };
             let device = take(&mut self.memory, Space::Device)?;
-            let whole = matches!(decl.unit, Unit::PerBatch { .. });
-            self.memory.at_mut(device).kernels_expect = whole || decl.view != View::Upload;
+            let is_per_batch = matches!(decl.unit, Unit::PerBatch { .. });
+            self.memory.at_mut(device).kernels_expect = is_per_batch || decl.view != View::Upload;
             let host = match decl.view {
                 View::Device | View::Resident => None,
                 View::Upload | View::Download => {

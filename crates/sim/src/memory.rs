@@ -84,17 +84,17 @@ pub(super) struct Memory {
     freed: BTreeMap<u64, (usize, String)>,
     poison: [u8; 8],
     /// Whether new memory is poisoned.
-    poisoned: bool,
+    is_poisoned: bool,
 }
 
 impl Memory {
-    pub(super) fn new(poison: u64, poisoned: bool) -> Self {
+    pub(super) fn new(poison: u64, is_poisoned: bool) -> Self {
         Memory {
             live: BTreeMap::new(),
             freed: BTreeMap::new(),
             // No byte is 0, as that is the value that bugs tend to expect.
             poison: poison.to_le_bytes().map(|byte| byte | 1),
-            poisoned,
+            is_poisoned,
         }
     }
 
@@ -105,7 +105,7 @@ impl Memory {
     /// The contents of new memory.
     pub(super) fn fresh(&self, bytes: usize) -> Result<Storage> {
         let mut storage = Storage::zeroed(bytes)?;
-        if self.poisoned {
+        if self.is_poisoned {
             self.poison(storage.as_mut_slice());
         }
         Ok(storage)
@@ -185,7 +185,7 @@ impl Memory {
         self.live.get(&start)
     }
 
-    /// The bytes from `address` on; `None` if the memory is gone or too small.
+    /// The bytes from `address` on; `None` if the memory was freed or too small.
     fn bytes(&mut self, address: u64, bytes: usize) -> Option<&mut [u8]> {
         let start = self.find(address).ok()?;
         let offset = (address - start) as usize;
@@ -193,7 +193,7 @@ impl Memory {
         all.get_mut(offset..offset.checked_add(bytes)?)
     }
 
-    /// Runs the `part`-th of `parts` of a copy or memset; `None` if the memory is gone.
+    /// Runs the `part`-th of `parts` of a copy or memset; `None` if the memory was freed.
     pub(super) fn apply(&mut self, op: &Op, part: u32, parts: u32) -> Option<()> {
         let cut = |bytes: usize| {
             let boundary = |part: u32| bytes * part as usize / parts as usize;
@@ -226,33 +226,35 @@ impl Memory {
         Some(())
     }
 
-    /// Runs a kernel's twin; `None` if the memory is gone.
+    /// Runs a kernel's twin; `None` if the memory was freed.
     pub(super) fn launch(
         &mut self,
         kernel: &Kernel,
         grid: [u32; 3],
         args: &[u64],
     ) -> Option<Result<()>> {
-        let mut here: BTreeMap<u64, Vec<(usize, usize)>> = BTreeMap::new();
+        let mut pointers_into: BTreeMap<u64, Vec<(usize, usize)>> = BTreeMap::new();
         for (index, pointer) in kernel.pointers().enumerate() {
             let address = args[pointer.word];
             let start = self.find(address).ok()?;
             let place = ((address - start) as usize, index);
-            here.entry(start).or_default().push(place);
+            pointers_into.entry(start).or_default().push(place);
         }
         let mut launch = Launch::new(kernel, grid, args);
-        let (Some((&first, _)), Some((&last, _))) = (here.first_key_value(), here.last_key_value())
-        else {
+        let (Some((&first, _)), Some((&last, _))) = (
+            pointers_into.first_key_value(),
+            pointers_into.last_key_value(),
+        ) else {
             return Some(launch.run());
         };
         for (start, allocation) in self.live.range_mut(first..=last) {
-            let Some(mut here) = here.remove(start) else {
+            let Some(mut pointers) = pointers_into.remove(start) else {
                 continue;
             };
-            let added = if launch.writes_any(&here) {
-                launch.add_exclusive(&mut here, allocation.bytes.as_mut_slice())
+            let added = if launch.writes_any(&pointers) {
+                launch.add_exclusive(&mut pointers, allocation.bytes.as_mut_slice())
             } else {
-                launch.add_shared(&here, allocation.bytes.as_slice());
+                launch.add_shared(&pointers, allocation.bytes.as_slice());
                 Ok(())
             };
             if added.is_err() {

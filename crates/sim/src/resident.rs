@@ -165,7 +165,7 @@ impl SimSlot {
             device.note_given(slot, (epoch, clock));
             Ok(resident.touches().0)
         })?;
-        self.last_rang = true;
+        self.has_rung_last = true;
         let resident = self.loops.get_mut(&graph).expect("looked up above");
         let rung = resident.ring(self.id);
         let mut device = self.shared.device.lock();

@@ -104,9 +104,9 @@ impl Device {
         step: &mut ResolvedOp,
     ) -> Result<()> {
         let address = operand.address;
-        let what = self.operation(step.action());
-        let refused = |kind, why: String| {
-            let message = format!("{what} on slot {slot} is given {address:#x}, {why}");
+        let operation = self.operation(step.action());
+        let violation = |kind, why: String| {
+            let message = format!("{operation} on slot {slot} is given {address:#x}, {why}");
             Violation::new(kind, message)
         };
         let start = match self.memory.find(address) {
@@ -115,10 +115,10 @@ impl Device {
             Err(missing) => {
                 let violation = match missing {
                     Missing::Freed(name) => {
-                        refused(ViolationKind::Freed, format!("which was {name}"))
+                        violation(ViolationKind::Freed, format!("which was {name}"))
                     }
                     Missing::Unknown => {
-                        refused(ViolationKind::Foreign, "where nothing is".to_owned())
+                        violation(ViolationKind::Foreign, "where nothing is".to_owned())
                     }
                 };
                 let error = violation.error();
@@ -134,7 +134,7 @@ impl Device {
         let bytes = operand.bytes.unwrap_or(room);
         if bytes > room {
             let why = format!("with {bytes} bytes from there, and {name} has {room}");
-            let violation = refused(ViolationKind::Foreign, why);
+            let violation = violation(ViolationKind::Foreign, why);
             let error = violation.error();
             self.violate(violation)?;
             return Err(error);
@@ -142,11 +142,11 @@ impl Device {
         let allocation = self.slot(slot).adopted.get(&start).cloned();
         if owner != Some(slot) && allocation.is_none() {
             let why = format!("which is {name}, and neither its own nor adopted");
-            self.violate(refused(ViolationKind::Foreign, why))?;
+            self.violate(violation(ViolationKind::Foreign, why))?;
         }
         if operand.space.is_some_and(|wanted| wanted != space) {
             let why = format!("which is {name}, in place of the other side");
-            self.violate(refused(ViolationKind::Foreign, why))?;
+            self.violate(violation(ViolationKind::Foreign, why))?;
         }
         step.uses
             .extend(allocation.map(|allocation| (allocation, operand.access)));
@@ -154,7 +154,7 @@ impl Device {
             memory: start,
             range: offset..offset + bytes,
             access: operand.access,
-            open_end: operand.bytes.is_none(),
+            has_open_end: operand.bytes.is_none(),
             expects: operand.expects && (operand.bytes.is_some() || kernels_expect),
         });
         Ok(())

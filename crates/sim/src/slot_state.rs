@@ -18,7 +18,7 @@ use tapeloop_engine::record::Access;
 pub(super) struct SlotState {
     pub(super) stream: usize,
     pub(super) buffers: Vec<Addresses>,
-    /// By address.
+    /// The adopted allocations, by address.
     pub(super) adopted: BTreeMap<u64, Allocation>,
     leases: BTreeMap<u64, Held>,
     pub(super) graphs: Graphs<Graph>,

@@ -40,7 +40,7 @@ pub struct Accessed {
     pub memory: String,
     /// The range in bytes.
     pub bytes: Range<usize>,
-    /// Whether it is a write.
+    /// Whether the access is a write.
     pub writes: bool,
 }
 

@@ -14,7 +14,7 @@ use super::decimal::OCCUPANCY_ONE;
 use super::element::is_heavy;
 use super::entry_header::EntryHeader;
 use super::model::{Chain, SequenceResidue, Truncation};
-use super::read_limits::{ReadLimits, check, exceeded, reserve};
+use super::read_limits::{ReadLimits, check, limit_error, reserve};
 use super::text8::{Text8, text8};
 use crate::Result;
 
@@ -67,7 +67,7 @@ pub(super) struct AtomRun {
     pub comp: Text8,
     /// Whether the atoms are HETATM and nothing else in the file marks the residue as part of
     /// a polymer.
-    pub hetero: bool,
+    pub is_hetero: bool,
     /// Whether the file marks the residue as one of a polymer, although nothing says what it is:
     /// MODRES of a PDB file, `label_seq_id` of an mmCIF file.
     pub is_marked: bool,
@@ -84,7 +84,7 @@ pub(super) struct AtomRun {
     pub atoms: Range<u32>,
     /// Whether no atom is a hydrogen or a virtual site, or has an altloc, so that all atoms are kept. The table
     /// sets it when the run ends.
-    pub plain: bool,
+    pub is_plain: bool,
 }
 
 /// The kind of a polymer component.
@@ -449,7 +449,7 @@ impl AtomTable {
     pub(super) fn end_run(&mut self) {
         if let Some(run) = self.runs.last_mut() {
             run.atoms.end = self.atoms.len() as u32;
-            run.plain = self.altlocs == 0 && !self.hydrogens;
+            run.is_plain = self.altlocs == 0 && !self.hydrogens;
         }
         (self.altlocs, self.hydrogens) = (0, false);
     }
@@ -487,9 +487,9 @@ pub struct BFactorField {
 #[derive(Default)]
 pub(super) struct FieldsOfAtoms {
     pub atoms: Vec<BFactorField>,
-    /// As [`BFactorFields::unread`](super::BFactorFields::unread).
+    /// Like [`BFactorFields::unread`](super::BFactorFields::unread).
     pub unread: Vec<BFactorField>,
-    /// As [`BFactorFields::items_missing_at`](super::BFactorFields::items_missing_at).
+    /// Like [`BFactorFields::items_missing_at`](super::BFactorFields::items_missing_at).
     pub items_missing_at: Vec<usize>,
 }
 
@@ -497,14 +497,14 @@ pub(super) struct FieldsOfAtoms {
 /// the field `field`. The limit is checked here only, so that adding an item does not check it.
 #[cold]
 #[inline(never)]
-fn grow<T>(items: &mut Vec<T>, more: usize, field: &str, max: u32, what: &str) -> Result<()> {
+fn grow<T>(items: &mut Vec<T>, more: usize, field: &str, max: u32, noun: &str) -> Result<()> {
     const LEAST: usize = 1 << 10;
     let len = items.len();
     let wanted = more.max(len).max(LEAST);
     let room = wanted.min((max as usize).saturating_sub(len));
     if room < more {
-        let what = format_args!("the file has too many {what}");
-        return Err(exceeded(field, max, what));
+        let excess = format_args!("the file has too many {noun}");
+        return Err(limit_error(field, max, excess));
     }
     reserve(items, room)
 }

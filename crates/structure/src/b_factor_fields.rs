@@ -30,7 +30,7 @@ pub struct ResidueBFactors {
     pub model: usize,
     /// The chain's names.
     pub chain: Chain,
-    /// As [`Residue::auth_seq_id`](super::Residue::auth_seq_id); `None` if the file gives no
+    /// Like [`Residue::auth_seq_id`](super::Residue::auth_seq_id); `None` if the file gives no
     /// number.
     pub auth_seq_id: Option<i32>,
     /// Insertion code, 0 for none.

@@ -66,7 +66,7 @@ pub(super) struct OverlappingCopies {
 }
 
 impl ChainSplitter {
-    /// Prepares for the models of a file with so many chains.
+    /// Prepares for the models of a file with `chains` chains.
     pub(super) fn start_file(&mut self, chains: usize) {
         self.last.resize(chains);
     }
@@ -155,7 +155,7 @@ struct UnusualChain {
     /// Whether a residue's number is lower than that of the residue before it. If none is, no number
     /// repeats.
     has_lower: bool,
-    /// As [`ChainResidues::residues`].
+    /// Like [`ChainResidues::residues`].
     residues: Vec<u32>,
 }
 
@@ -169,7 +169,7 @@ struct ChainResidues<'a> {
     residues: Vec<u32>,
     /// For each residue, the number of its site. Consecutive residues with the same number are one site.
     sites: Vec<u32>,
-    /// As [`UnusualChain::has_lower`].
+    /// Like [`UnusualChain::has_lower`].
     has_lower: bool,
 }
 

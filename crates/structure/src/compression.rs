@@ -53,9 +53,9 @@ impl Compression {
         text: &mut Vec<u8>,
         share: &mut BudgetShare,
     ) -> Result<()> {
-        let (method, claimed, refused): (_, _, fn(io::Error) -> Error) = match self {
-            Compression::Gzip => ("gzip", gzip::claimed_size(bytes), gzip::refused),
-            Compression::Zstd => ("zstd", zstd::claimed_size(bytes), zstd::refused),
+        let (method, claimed, unpack_error): (_, _, fn(io::Error) -> Error) = match self {
+            Compression::Gzip => ("gzip", gzip::claimed_size(bytes), gzip::unpack_error),
+            Compression::Zstd => ("zstd", zstd::claimed_size(bytes), zstd::unpack_error),
         };
         let max = limits.unpacked_bytes_max(bytes.len());
         // A size that is corrupt must not reserve gigabytes.
@@ -67,8 +67,8 @@ impl Compression {
         {
             return Ok(());
         }
-        let stream = self.reader(bytes).map_err(refused)?;
-        if share.fill(text, stream, size, max, refused)? {
+        let stream = self.reader(bytes).map_err(unpack_error)?;
+        if share.fill(text, stream, size, max, unpack_error)? {
             Ok(())
         } else {
             Err(limits.unpacks_too_far(method, bytes.len()))

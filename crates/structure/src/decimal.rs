@@ -75,11 +75,11 @@ static POWERS_OF_TEN: [u64; 20] = {
 /// A number as decimal digits and a power of ten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Decimal {
-    negative: bool,
+    is_negative: bool,
     digits: u64,
     exponent: i32,
     /// Whether digits other than zero were dropped after the 19th.
-    inexact: bool,
+    is_inexact: bool,
 }
 
 impl Decimal {
@@ -87,10 +87,10 @@ impl Decimal {
     #[inline]
     pub(super) fn new(value: i64, places: u8) -> Self {
         Decimal {
-            negative: value < 0,
+            is_negative: value < 0,
             digits: value.unsigned_abs(),
             exponent: -i32::from(places),
-            inexact: false,
+            is_inexact: false,
         }
     }
 
@@ -110,7 +110,11 @@ impl Decimal {
     pub(super) fn b_factor(self) -> f32 {
         const POWERS: [f64; 9] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8];
         let magnitude = self.digits as f64 / POWERS[self.exponent.unsigned_abs() as usize];
-        (if self.negative { -magnitude } else { magnitude }) as f32
+        (if self.is_negative {
+            -magnitude
+        } else {
+            magnitude
+        }) as f32
     }
 
     /// The number as an occupancy in millionths, as [`occupancy`].
@@ -121,16 +125,16 @@ impl Decimal {
     /// Reads `-12.5`, `+.5`, `1e-3` and `12.345(6)`, which has a standard uncertainty as CIF
     /// allows. Returns `None` for anything else, NaN and infinities included.
     fn parse(text: &[u8]) -> Option<Self> {
-        let (negative, mut rest) = match text {
+        let (is_negative, mut rest) = match text {
             [b'-', rest @ ..] => (true, rest),
             [b'+', rest @ ..] => (false, rest),
             _ => (false, text),
         };
         let mut number = Decimal {
-            negative,
+            is_negative,
             digits: 0,
             exponent: 0,
-            inexact: false,
+            is_inexact: false,
         };
         let mut seen = false;
         let mut in_fraction = false;
@@ -164,12 +168,12 @@ impl Decimal {
     fn push(&mut self, digit: u8, in_fraction: bool) {
         let more = |digits: u64| digits.checked_add(u64::from(digit));
         match self.digits.checked_mul(10).and_then(more) {
-            Some(digits) if !self.inexact => {
+            Some(digits) if !self.is_inexact => {
                 self.digits = digits;
                 self.exponent -= i32::from(in_fraction);
             }
             _ => {
-                self.inexact |= digit != 0;
+                self.is_inexact |= digit != 0;
                 self.exponent += i32::from(!in_fraction);
             }
         }
@@ -192,8 +196,8 @@ impl Decimal {
             (0, false)
         };
         let value = i32::try_from(magnitude).ok()?;
-        let changed = !exact || self.inexact;
-        Some((if self.negative { -value } else { value }, changed))
+        let changed = !exact || self.is_inexact;
+        Some((if self.is_negative { -value } else { value }, changed))
     }
 }
 
@@ -251,9 +255,9 @@ pub(super) fn b_factor(text: &[u8]) -> f32 {
     };
     // Up to 2^24 and 10^10 both operands are exact in f32, so the quotient is the float nearest to
     // the text.
-    if number.digits < 1 << 24 && (-10..=0).contains(&number.exponent) && !number.inexact {
+    if number.digits < 1 << 24 && (-10..=0).contains(&number.exponent) && !number.is_inexact {
         let value = number.digits as f32 / 10f32.powi(-number.exponent);
-        return if number.negative { -value } else { value };
+        return if number.is_negative { -value } else { value };
     }
     let text = std::str::from_utf8(without_uncertainty(text)).ok();
     text.and_then(|text| text.parse().ok()).unwrap_or(f32::NAN)
@@ -272,7 +276,7 @@ pub(super) fn float(text: &[u8]) -> Option<f64> {
 /// An integer with an optional sign; `None` if the text is not one or it does not fit.
 #[inline]
 pub(super) fn int(text: &[u8]) -> Option<i32> {
-    let (negative, digits) = match text {
+    let (is_negative, digits) = match text {
         [b'-', digits @ ..] => (true, digits),
         [b'+', digits @ ..] => (false, digits),
         _ => (false, text),
@@ -287,7 +291,7 @@ pub(super) fn int(text: &[u8]) -> Option<i32> {
         }
         value = value * 10 + i64::from(byte - b'0');
     }
-    i32::try_from(if negative { -value } else { value }).ok()
+    i32::try_from(if is_negative { -value } else { value }).ok()
 }
 
 #[cfg(test)]

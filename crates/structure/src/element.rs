@@ -64,7 +64,7 @@ pub(super) fn from_symbol([first, second]: [u8; 2]) -> u8 {
     NUMBERS[index(first, second)] * u8::from(plain)
 }
 
-/// As [`from_name_columns`], of a name without leading blanks.
+/// Like [`from_name_columns`], of a name without leading blanks.
 pub(super) fn from_name([a, b, c, d, ..]: Text8) -> u8 {
     from_name_columns([a, b, c, d])
 }

@@ -23,7 +23,7 @@ pub(super) fn claimed_size(bytes: &[u8]) -> u64 {
 }
 
 /// The error of gzip data that cannot be unpacked.
-pub(super) fn refused(error: io::Error) -> Error {
+pub(super) fn unpack_error(error: io::Error) -> Error {
     let error = match error.kind() {
         ErrorKind::UnexpectedEof => Error::input("the gzip data is cut short"),
         _ => Error::input(format!("the gzip data is damaged: {error}")),

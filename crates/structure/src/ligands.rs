@@ -44,7 +44,7 @@ pub(super) struct LigandSelector {
 }
 
 impl LigandSelector {
-    /// Prepares for the models of a file with so many chains.
+    /// Prepares for the models of a file with `chains` chains.
     pub(super) fn start_file(&mut self, chains: usize) {
         self.residues.start_file(chains);
     }
@@ -90,7 +90,7 @@ impl LigandSelector {
                     1 => LigandKind::Ion,
                     _ => LigandKind::Ligand,
                 },
-                // Known once all ligands are.
+                // Set below, when all ligands are known.
                 molecule: 0,
                 atoms: Arc::from(atoms),
             });

@@ -26,7 +26,7 @@ pub(super) const SITE_RESIDUES_MAX: usize = 8;
 /// The facts on a chain that decide whether its candidates are certain.
 #[derive(Clone, Copy)]
 struct ChainState {
-    /// Whether it has a residue that is certain.
+    /// Whether the chain has a residue that is certain.
     has_certain: bool,
     /// The first segment with a candidate.
     first_segment: u32,

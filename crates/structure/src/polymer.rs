@@ -282,7 +282,7 @@ impl PolymerSelector {
         let residues = &self.candidates.residues;
         let first = &residues[site.start];
         let run = &model.runs[first.head as usize];
-        if site.len() == 1 && first.is_one_run() && run.plain {
+        if site.len() == 1 && first.is_one_run() && run.is_plain {
             let atoms = model.table.atoms_of(run);
             let site = Site::plain(site.start, first.data.chain);
             builder.add(site, run, first.data.component, atoms);
@@ -314,8 +314,8 @@ fn classify(table: &AtomTable, run: &AtomRun) -> Option<Candidate> {
         Entity::Other => return None,
         Entity::Unknown => component_without_entity(table, run, known)?,
         Entity::Polymer(units) => {
-            let given = || table.components.get(&run.comp).copied();
-            let unknown = || Component::unknown(given().or(units).unwrap_or(PolymerKind::Cap));
+            let declared = || table.components.get(&run.comp).copied();
+            let unknown = || Component::unknown(declared().or(units).unwrap_or(PolymerKind::Cap));
             (known.unwrap_or_else(unknown), NeededLink::None)
         }
     };
@@ -341,10 +341,10 @@ fn component_without_entity(
         }
     };
     let is_standard = known.is_some_and(|known| known.parent == run.comp);
-    if is_standard || (known.is_some() && !run.hetero) {
+    if is_standard || (known.is_some() && !run.is_hetero) {
         // Lipids and beads of coarse models have names of amino acids too: DPP.
         let known = known.filter(|known| is_standard || is_possible(known, table.atoms_of(run)));
-        return Some((known?, needed(run.hetero)));
+        return Some((known?, needed(run.is_hetero)));
     }
     let chain = table.chains[run.chain as usize].auth;
     let is_listed = table.sequences.has(chain, run.comp);
@@ -363,7 +363,7 @@ fn component_without_entity(
         Some(known) => known,
     };
     let is_certain = run.comp == *b"MSE     " || (is_listed && run.segment == 0);
-    Some((component, needed(run.hetero && !is_certain)))
+    Some((component, needed(run.is_hetero && !is_certain)))
 }
 
 /// Whether a residue with these atoms can be of a component that is not standard: an amino acid has an

@@ -86,14 +86,14 @@ impl ReadLimits {
         let max = self.unpacked_bytes_max(packed);
         let what = format!("{packed} bytes of {method} data unpack to over {max}");
         let (field, limit) = self.unpacked_bytes_field(max);
-        exceeded(field, limit, what)
+        limit_error(field, limit, what)
     }
 
     /// The error of a stream that unpacks to more than [`ReadLimits::unpacked_stream_max`].
     #[doc(hidden)]
     pub fn stream_unpacks_too_far(&self) -> Error {
         let what = "the archive unpacks to too many times its size";
-        exceeded("unpack_ratio_max", self.unpack_ratio_max, what)
+        limit_error("unpack_ratio_max", self.unpack_ratio_max, what)
     }
 
     /// The field, and its value, that a bound of [`Self::unpacked_bytes_max`] follows from.
@@ -119,15 +119,15 @@ impl ReadLimits {
     #[doc(hidden)]
     pub fn text_too_long(&self, bytes: u64) -> Error {
         let what = format!("the file has {bytes} bytes of text");
-        exceeded("text_bytes_max", self.text_bytes_max, what)
+        limit_error("text_bytes_max", self.text_bytes_max, what)
     }
 
-    /// Refuses a name over the limit. `what` is what has the name, for the message.
+    /// Refuses a name over the limit. The message calls its owner `owner`.
     #[doc(hidden)]
-    pub fn check_name(&self, what: &str, name: &[u8]) -> Result<()> {
+    pub fn check_name(&self, owner: &str, name: &[u8]) -> Result<()> {
         let (max, len) = (self.name_bytes_max, name.len());
-        let what = || format!("{what} {} has {len} bytes", quoted(name));
-        check("name_bytes_max", max, len as u64, what)
+        let excess = || format!("{owner} {} has {len} bytes", quoted(name));
+        check("name_bytes_max", max, len as u64, excess)
     }
 
     /// Refuses the structures of a file whose names take too many bytes in tables, and those whose
@@ -135,32 +135,37 @@ impl ReadLimits {
     #[doc(hidden)]
     pub fn check_row_names(&self, structures: &[Structure]) -> Result<()> {
         let residues = structures.iter().map(Structure::sequence_residues).sum();
-        let what = || format!("the sequences of all chains together have {residues} residues");
-        check("residues_max", self.residues_max, residues, what)?;
+        let excess = || format!("the sequences of all chains together have {residues} residues");
+        check("residues_max", self.residues_max, residues, excess)?;
         let names = structures.iter().map(Structure::row_names_bytes).sum();
-        let what = || format!("the names of all residues together have {names} bytes");
-        check("row_names_bytes_max", self.row_names_bytes_max, names, what)
+        let excess = || format!("the names of all residues together have {names} bytes");
+        check(
+            "row_names_bytes_max",
+            self.row_names_bytes_max,
+            names,
+            excess,
+        )
     }
 }
 
-/// Refuses a `count` over `max`, which is the limit `field`. `what` begins the message.
+/// Refuses a `count` over `max`, which is the limit `field`. `excess` begins the message.
 #[inline]
 pub fn check<T: Display>(
     field: &str,
     max: u32,
     count: u64,
-    what: impl FnOnce() -> T,
+    excess: impl FnOnce() -> T,
 ) -> Result<()> {
     if count <= u64::from(max) {
         return Ok(());
     }
-    Err(exceeded(field, max, what()))
+    Err(limit_error(field, max, excess()))
 }
 
-/// The error for exceeding `max`, which is the limit `field`. `what` begins the message.
+/// The error for exceeding `max`, which is the limit `field`. `excess` begins the message.
 #[cold]
-pub(super) fn exceeded(field: &str, max: u32, what: impl Display) -> Error {
-    let message = format!("{what}: limits.{field} is {max}");
+pub(super) fn limit_error(field: &str, max: u32, excess: impl Display) -> Error {
+    let message = format!("{excess}: limits.{field} is {max}");
     Error::new(ErrorKind::Capacity, message).fix(format!(
         "raise limits.{field} if the file is as it should be"
     ))

@@ -108,7 +108,7 @@ impl Reader {
     /// Passes `bytes` bytes to `parse`, which `fill` has written. They are from the budget.
     ///
     /// # Errors
-    /// Those of `fill` and `parse`, and
+    /// The errors of `fill` and `parse`, and
     /// [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) if there is no memory for the bytes.
     #[doc(hidden)]
     pub fn with_bytes<T>(
@@ -159,7 +159,7 @@ impl Reader {
     /// of the name's ending, else the one of the text's first line.
     ///
     /// # Errors
-    /// Those of [`Reader`].
+    /// The errors of [`Reader`].
     pub fn read_auto(&mut self, name: &str, bytes: &[u8]) -> Result<Vec<Structure>> {
         let mut share = BudgetShare::new(self.budget.clone());
         self.read_file(name, bytes, &mut share)
@@ -198,7 +198,7 @@ impl Reader {
     /// Reads plain text of a known format.
     ///
     /// # Errors
-    /// Those of [`Reader`].
+    /// The errors of [`Reader`].
     pub fn read_bytes(&mut self, text: &[u8], format: Format) -> Result<Vec<Structure>> {
         self.read_unpacked(text, format, text.len(), false)
     }

@@ -77,7 +77,7 @@ impl<T> GatheredResidue<T> {
 }
 
 impl<T> ResidueRuns<T> {
-    /// Prepares for the models of a file with so many chains.
+    /// Prepares for the models of a file with `chains` chains.
     pub(super) fn start_file(&mut self, chains: usize) {
         self.highest.resize(chains);
     }

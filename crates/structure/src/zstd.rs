@@ -33,7 +33,7 @@ pub(super) fn reader<R: BufRead>(packed: R) -> io::Result<Decoder<'static, R>> {
 }
 
 /// The error of zstd data that cannot be unpacked.
-pub(super) fn refused(error: io::Error) -> Error {
+pub(super) fn unpack_error(error: io::Error) -> Error {
     let error = match error.kind() {
         ErrorKind::UnexpectedEof => Error::input("the zstd data is cut short"),
         _ => Error::input(format!(

@@ -7,7 +7,7 @@
 //! A, with a record for the cell before them and one for a fourth dimension after them if the header
 //! says so. All frames but the first have one size, so that no frame is read to find the next.
 
-use super::file::{FramePlace, TrajectoryFile, check_atoms, cut_short, damaged};
+use super::file::{FramePlace, TrajectoryFile, check_atoms, cut_short_error, damaged_error};
 use tapeloop_error::{Error, Result};
 use tapeloop_structure::{Frame, Structure, Topology};
 
@@ -82,13 +82,13 @@ impl FortranRecords<'_> {
     /// Skips the next record, which has at most `max` bytes. Returns where its bytes start, and their number.
     fn skip(&mut self, max: u32) -> Result<(u64, u32)> {
         let (start, bytes) = (self.offset + 4, self.word(self.offset)?);
-        let refused = |how| Err(damaged("the record", self.offset, how));
+        let damaged_record = |defect| Err(damaged_error("the record", self.offset, defect));
         if bytes > max {
-            return refused("is too long for the header");
+            return damaged_record("is too long for the header");
         }
         let end = start + u64::from(bytes);
         if self.word(end)? != bytes {
-            return refused("does not end where it should");
+            return damaged_record("does not end where it should");
         }
         self.offset = end + 4;
         Ok((start, bytes))
@@ -99,7 +99,11 @@ impl FortranRecords<'_> {
         let offset = self.offset;
         let (start, found) = self.skip(bytes)?;
         if found != bytes {
-            return Err(damaged("the record", offset, "is too short for the header"));
+            return Err(damaged_error(
+                "the record",
+                offset,
+                "is too short for the header",
+            ));
         }
         let mut record = vec![0; bytes as usize];
         self.file.read(&mut record, start, Self::WHAT)?;
@@ -149,7 +153,7 @@ impl Dcd {
         let fixed = word(8);
         let free = match fixed {
             0 => None,
-            _ if fixed >= atoms => return Err(damaged("the header", 0, "fixes all atoms")),
+            _ if fixed >= atoms => return Err(damaged_error("the header", 0, "fixes all atoms")),
             _ => Some(records.take(4 * (atoms - fixed))?),
         };
         let (is_cell, is_fourth_axis) = (word(10) != 0, word(11) != 0);
@@ -180,14 +184,22 @@ impl Dcd {
         for (index, atom) in (0..).zip(free) {
             let atom = word_of(atom, self.is_big_endian).wrapping_sub(1);
             let Some(place) = place.get_mut(atom as usize) else {
-                return Err(damaged("the header", 0, "frees an atom that is not there"));
+                return Err(damaged_error(
+                    "the header",
+                    0,
+                    "frees an atom that is not there",
+                ));
             };
             *place = Some(index);
         }
         let bytes = self.frame_bytes(self.atoms);
         // Checked before the memory is allocated.
         if bytes > self.file.bytes - self.frames_start {
-            return Err(cut_short("frame 0", self.frames_start, self.file.bytes));
+            return Err(cut_short_error(
+                "frame 0",
+                self.frames_start,
+                self.file.bytes,
+            ));
         }
         let mut first = vec![0; bytes as usize];
         self.file.read(&mut first, self.frames_start, "frame 0")?;
@@ -240,7 +252,7 @@ impl Dcd {
         }
         if bytes > left {
             let name = format!("frame {index}");
-            return Err(cut_short(&name, offset, self.file.bytes));
+            return Err(cut_short_error(&name, offset, self.file.bytes));
         }
         let [start, every] = self.steps.map(f64::from);
         let time = |step_ps: f64| ((start + f64::from(index) * every) * step_ps) as f32;

@@ -38,11 +38,11 @@ impl TrajectoryFile {
     /// Reads the bytes at `offset`.
     ///
     /// # Errors
-    /// Fails if the bytes cannot be read. The message calls them `what`.
-    pub(super) fn read(&self, bytes: &mut [u8], offset: u64, what: &str) -> Result<()> {
+    /// Fails if the bytes cannot be read. The message calls them `part`.
+    pub(super) fn read(&self, bytes: &mut [u8], offset: u64, part: &str) -> Result<()> {
         let read = self.file.read_exact_at(bytes, offset);
         read.map_err(|error| match error.kind() {
-            ErrorKind::UnexpectedEof => cut_short(what, offset, self.bytes),
+            ErrorKind::UnexpectedEof => cut_short_error(part, offset, self.bytes),
             _ => Error::io(error),
         })
     }
@@ -60,14 +60,14 @@ pub(super) fn check_atoms(atoms: u64, topology: u32) -> Result<()> {
     ))
 }
 
-/// The error of a file that ends within `what`.
-pub(super) fn cut_short(what: &str, offset: u64, bytes: u64) -> Error {
-    let message = format!("{what} at byte {offset} is cut short: the file ends at byte {bytes}");
+/// The error of a file that ends within `part`.
+pub(super) fn cut_short_error(part: &str, offset: u64, bytes: u64) -> Error {
+    let message = format!("{part} at byte {offset} is cut short: the file ends at byte {bytes}");
     Error::input(message).fix("copy or write the trajectory again; the frames before are read")
 }
 
-/// The error of a file in which `what` does not have the form that the format requires.
-pub(super) fn damaged(what: &str, offset: u64, how: &str) -> Error {
-    let message = format!("the trajectory is damaged: {what} at byte {offset} {how}");
+/// The error of a file in which `part` does not have the form that the format requires.
+pub(super) fn damaged_error(part: &str, offset: u64, defect: &str) -> Error {
+    let message = format!("the trajectory is damaged: {part} at byte {offset} {defect}");
     Error::input(message).fix("copy or write the trajectory again")
 }

@@ -3,7 +3,7 @@
 //! All numbers are big-endian. A frame has a header, the box and the number of atoms; then, for more
 //! than nine atoms, compressed coordinates, and plain ones for fewer. Lengths are in nanometres.
 
-use super::file::{FramePlace, TrajectoryFile, check_atoms, cut_short, damaged};
+use super::file::{FramePlace, TrajectoryFile, check_atoms, cut_short_error, damaged_error};
 use molly::selection::AtomSelection;
 use molly::{Magic, XTCReader};
 use std::cell::RefCell;
@@ -55,7 +55,7 @@ impl Xtc {
             return Ok(None);
         }
         let name = || format!("frame {index}");
-        let short = || cut_short(&name(), offset, self.file.bytes);
+        let short = || cut_short_error(&name(), offset, self.file.bytes);
         let mut header = [0; HEADER_BYTES + CODING_BYTES + 8];
         let here = header.len().min(left as usize);
         self.file.read(&mut header[..here], offset, &name())?;
@@ -65,7 +65,7 @@ impl Xtc {
             return Err(match index {
                 0 => Error::input("this is not an XTC file")
                     .fix("give trajectories their own endings"),
-                _ => damaged(&name(), offset, "does not begin as a frame does"),
+                _ => damaged_error(&name(), offset, "does not begin as a frame does"),
             });
         }
         if here < HEADER_BYTES {
@@ -73,7 +73,7 @@ impl Xtc {
         }
         check_atoms(u32::from_be_bytes(word(1)).into(), atoms)?;
         if word(1) != word(13) {
-            return Err(damaged(&name(), offset, "has two numbers of atoms"));
+            return Err(damaged_error(&name(), offset, "has two numbers of atoms"));
         }
         let time = f32::from_be_bytes(word(3));
         let bytes = if atoms <= PLAIN_ATOMS_MAX {
@@ -81,7 +81,11 @@ impl Xtc {
         } else {
             let (size, start) = packed_size(&header[..here]).ok_or_else(short)?;
             if size > ATOM_BYTES_MAX * u64::from(atoms) {
-                return Err(damaged(&name(), offset, "is longer than its atoms can be"));
+                return Err(damaged_error(
+                    &name(),
+                    offset,
+                    "is longer than its atoms can be",
+                ));
             }
             start + size.next_multiple_of(4)
         };

@@ -35,7 +35,7 @@ const UPPER_MAX: f64 = 0.9999;
 const LOWER: f64 = -0.4;
 /// The largest factor by which a round damps.
 const GAIN_MAX: f64 = 1000.0;
-/// A round damps by so many times the factor that seems needed.
+/// A round damps by the factor that seems needed, times this.
 const GAIN_SPARE: f64 = 10.0;
 /// The largest degree of the first round's polynomial; it doubles with each round. The first Ritz
 /// value may be so far below the eigenvalue that higher degrees would overflow.
@@ -48,7 +48,7 @@ const DEGREE_MAX: u32 = constants::DEGREE_MAX;
 const LANES: usize = constants::EIGEN_LANES as usize;
 const GROUP: usize = 32;
 
-/// Contacts with residues at most so many places away along the chain are added first.
+/// Contacts with residues at most this many places away along the chain are added first.
 const LOCAL: i64 = 4;
 
 /// A pseudo-random number from 0 to 1, excluding 1.

@@ -58,8 +58,8 @@ impl<'a> Bonds<'a> {
 pub(super) const NO_BRIDGE: u32 = u32::MAX;
 
 /// A bridge to residue `partner`, as [`Bridges`](super::super::layout::Bridges) has it.
-pub(super) fn bridge_to(partner: usize, antiparallel: bool) -> u32 {
-    2 * partner as u32 + u32::from(antiparallel)
+pub(super) fn bridge_to(partner: usize, is_antiparallel: bool) -> u32 {
+    2 * partner as u32 + u32::from(is_antiparallel)
 }
 
 /// Bits of a residue's marks: it is part of a ladder of one bridge, or of more.

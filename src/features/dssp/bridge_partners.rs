@@ -48,12 +48,12 @@ fn find(
     bridges: &mut Bridges,
 ) {
     let mut count = 0;
-    let mut test = |partner: usize, donor: usize, acceptor: usize, antiparallel: bool| {
+    let mut test = |partner: usize, donor: usize, acceptor: usize, is_antiparallel: bool| {
         if residue.abs_diff(partner) >= 3
             && can_bridge(partner)
             && bonds.between(donor, acceptor, first)
         {
-            add(bridges, &mut count, bridge_to(partner, antiparallel));
+            add(bridges, &mut count, bridge_to(partner, is_antiparallel));
         }
     };
     for acceptor in bonds.acceptors(residue, first).into_iter().flatten() {

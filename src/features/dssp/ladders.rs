@@ -18,7 +18,7 @@ const JOINED_SHIFT: usize = 8;
 /// Consecutive bridges of one kind, between the residues i to i_end and j to j_end.
 #[derive(Clone, Copy, Debug)]
 struct Ladder {
-    antiparallel: bool,
+    is_antiparallel: bool,
     i: usize,
     i_end: usize,
     j: usize,
@@ -35,37 +35,37 @@ struct Ladders<'a> {
 }
 
 impl Ladders<'_> {
-    fn has_bridge(&self, residue: usize, partner: usize, antiparallel: bool) -> bool {
+    fn has_bridge(&self, residue: usize, partner: usize, is_antiparallel: bool) -> bool {
         self.residues.contains(&residue)
             && self.bridges[residue]
                 .0
-                .contains(&bridge_to(partner, antiparallel))
+                .contains(&bridge_to(partner, is_antiparallel))
     }
 
     /// The ladder that begins with bridge `which` of residue i, if its partner is a later residue.
     fn ladder_from(&self, i: usize, which: usize) -> Option<Ladder> {
         let bridge = self.bridges[i].0[which];
-        let (j, antiparallel) = ((bridge / 2) as usize, bridge % 2 == 1);
+        let (j, is_antiparallel) = ((bridge / 2) as usize, bridge % 2 == 1);
         if bridge == NO_BRIDGE
             || j < i
             || self.marks[i - self.residues.start] >> (JOINED_SHIFT + which) & 1 == 1
         {
             return None;
         }
-        let before = if antiparallel { j + 1 } else { j - 1 };
-        let begins = i == 0 || !self.has_bridge(i - 1, before, antiparallel);
+        let before = if is_antiparallel { j + 1 } else { j - 1 };
+        let begins = i == 0 || !self.has_bridge(i - 1, before, is_antiparallel);
         let (mut i_end, mut first, mut last) = (i, j, j);
-        let next = |first: usize, last: usize| if antiparallel { first - 1 } else { last + 1 };
-        while begins && self.has_bridge(i_end + 1, next(first, last), antiparallel) {
+        let next = |first: usize, last: usize| if is_antiparallel { first - 1 } else { last + 1 };
+        while begins && self.has_bridge(i_end + 1, next(first, last), is_antiparallel) {
             i_end += 1;
-            if antiparallel {
+            if is_antiparallel {
                 first -= 1;
             } else {
                 last += 1;
             }
         }
         begins.then_some(Ladder {
-            antiparallel,
+            is_antiparallel,
             i,
             i_end,
             j: first,
@@ -78,14 +78,14 @@ impl Ladders<'_> {
     }
 
     fn can_join(&self, ladder: &Ladder, next: &Ladder) -> bool {
-        let (end, begin) = if ladder.antiparallel {
+        let (end, begin) = if ladder.is_antiparallel {
             (next.j_end, ladder.j)
         } else {
             (ladder.j_end, next.j)
         };
         let i_gap = next.i - ladder.i_end;
         let is_bulge = |j_gap| j_gap < BULGE_MAX || (j_gap < GAP_MAX && i_gap < BULGE_MAX);
-        ladder.antiparallel == next.antiparallel
+        ladder.is_antiparallel == next.is_antiparallel
             && begin.checked_sub(end).is_some_and(is_bulge)
             && self.are_joined(ladder.i_end + 1..next.i + 1)
             && self.are_joined(end + 1..begin + 1)
@@ -101,7 +101,7 @@ impl Ladders<'_> {
         if let Some((which, next)) = found {
             self.marks[next.i - self.residues.start] |= 1 << (JOINED_SHIFT + which);
             ladder.i_end = next.i_end;
-            if ladder.antiparallel {
+            if ladder.is_antiparallel {
                 ladder.j = next.j;
             } else {
                 ladder.j_end = next.j_end;
@@ -185,11 +185,11 @@ mod tests {
     /// Bridges (i, j, whether antiparallel) in rows, as far as there is room.
     fn rows(count: usize, pairs: &[(usize, usize, bool)]) -> Vec<Bridges> {
         let mut rows = vec![Vec::new(); count];
-        for &(i, j, antiparallel) in pairs {
+        for &(i, j, is_antiparallel) in pairs {
             let taken = rows[i].iter().any(|bridge| bridge / 2 == j as u32);
             if rows[i].len() < BRIDGES_MAX && rows[j].len() < BRIDGES_MAX && !taken {
-                rows[i].push(bridge_to(j, antiparallel));
-                rows[j].push(bridge_to(i, antiparallel));
+                rows[i].push(bridge_to(j, is_antiparallel));
+                rows[j].push(bridge_to(i, is_antiparallel));
             }
         }
         let sorted = |mut row: Vec<u32>| {
@@ -221,24 +221,24 @@ mod tests {
         let mut ladders: Vec<(bool, Vec<usize>, Vec<usize>)> = Vec::new();
         for (i, row) in bridges.iter().enumerate() {
             for &bridge in row.0.iter().filter(|&&bridge| bridge != NO_BRIDGE) {
-                let (j, antiparallel) = ((bridge / 2) as usize, bridge % 2 == 1);
+                let (j, is_antiparallel) = ((bridge / 2) as usize, bridge % 2 == 1);
                 if j < i {
                     continue;
                 }
                 let grown = ladders.iter_mut().find(|(kind, is, js)| {
-                    let next = if antiparallel {
+                    let next = if is_antiparallel {
                         js[0] == j + 1
                     } else {
                         js[js.len() - 1] + 1 == j
                     };
-                    *kind == antiparallel && is[is.len() - 1] + 1 == i && next
+                    *kind == is_antiparallel && is[is.len() - 1] + 1 == i && next
                 });
                 match grown {
                     Some((_, is, js)) => {
                         is.push(i);
-                        js.insert(if antiparallel { 0 } else { js.len() }, j);
+                        js.insert(if is_antiparallel { 0 } else { js.len() }, j);
                     }
-                    None => ladders.push((antiparallel, vec![i], vec![j])),
+                    None => ladders.push((is_antiparallel, vec![i], vec![j])),
                 }
             }
         }
@@ -293,7 +293,7 @@ mod tests {
             let hydrogens = chain(count, &breaks);
             let mut pairs = Vec::new();
             for _ in 0..1 + below(&mut seed, 25) {
-                let (i, antiparallel) = (below(&mut seed, count - 4), below(&mut seed, 2) == 1);
+                let (i, is_antiparallel) = (below(&mut seed, count - 4), below(&mut seed, 2) == 1);
                 let j = i
                     + 3
                     + below(
@@ -301,7 +301,7 @@ mod tests {
                         (count - i - 3).min(if round % 2 == 0 { 12 } else { 99 }),
                     );
                 for step in 0..1 + below(&mut seed, 3) {
-                    let j = if antiparallel {
+                    let j = if is_antiparallel {
                         j.saturating_sub(step)
                     } else {
                         j + step
@@ -311,7 +311,7 @@ mod tests {
                         is_joined(&hydrogens, residue) && is_joined(&hydrogens, residue + 1)
                     };
                     if j >= i + step + 3 && inner(i + step) && inner(j) {
-                        pairs.push((i + step, j, antiparallel));
+                        pairs.push((i + step, j, is_antiparallel));
                     }
                 }
             }

@@ -14,7 +14,7 @@ pub(in super::super) struct InterfaceBuffers {
     pub(super) partner_totals: Buffer<i32>,
     /// The number of interfaces of each structure, `[structures]`.
     pub(super) totals: Buffer<i32>,
-    /// Of each interface the two chains, `[interfaces, 2]`.
+    /// The two chains of each interface, `[interfaces, 2]`.
     pub(super) pairs: Buffer<i32>,
     /// The residues of each side, and pairs of them, `[interfaces, 3]`.
     pub(super) counts: Buffer<i32>,

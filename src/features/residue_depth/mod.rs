@@ -26,7 +26,7 @@ pub(super) use points::PointTotals;
 /// Settings of residue depth. The test points and the probe are those of [`Sasa`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResidueDepth {
-    /// Whose surface depths are measured from.
+    /// The chains whose surface depths are measured from.
     pub chains: DepthChains,
 }
 

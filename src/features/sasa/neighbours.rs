@@ -16,7 +16,7 @@ pub(super) const BLOCK: usize = 4;
 /// ten near half spaces, which bury nine of ten points, so they are tested first.
 const NEAR: f32 = 2_440.0;
 
-/// After so many half spaces the test stops if they have buried all points of the vector.
+/// After this many half spaces the test stops if they have buried all points of the vector.
 const HALF_SPACES_PER_CHECK: usize = 4;
 
 /// Searches reach this much beyond the farthest neighbour, which is more than the rounding errors.

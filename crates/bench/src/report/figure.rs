@@ -85,7 +85,7 @@ fn swatch(look: Look) -> String {
     let mut svg = Svg::default();
     match look.marker {
         Marker::Block => bar(&mut svg, look.ink, (6.0, 1.0), (22.0, 13.0)),
-        Marker::None if !look.dashed => {}
+        Marker::None if !look.is_dashed => {}
         _ => look.line(&mut svg, &[(1.0, 7.0), (27.0, 7.0)]),
     }
     look.draw_marker(&mut svg, (14.0, 7.0));

@@ -31,7 +31,7 @@ pub(super) fn page(content: &PageContent<'_>) -> Markup {
             }
             body {
                 main {
-                    (refused(content.points))
+                    (refused_points(content.points))
                     p.kicker { "tapeloop bench, " (run.device) ", " (format::date(run.started_unix_s)) }
                     h1 { (capital(&content.words.headline)) }
                     (trust(content))
@@ -65,7 +65,7 @@ pub(super) fn page(content: &PageContent<'_>) -> Markup {
     }
 }
 
-fn refused(points: &[MergedPoint]) -> Markup {
+fn refused_points(points: &[MergedPoint]) -> Markup {
     let refused = points.iter().filter_map(|point| match &point.outcome {
         Outcome::Refused(reason) => Some((full_title(&point.facts, points), reason)),
         Outcome::Measured(_) => None,
@@ -142,13 +142,13 @@ fn workloads(points: &[MergedPoint]) -> Markup {
         ("compute", "one long kernel"),
         ("features", "features of protein structures"),
     ];
-    let is_there = |name: &str| points.iter().any(|point| point.facts.workload == name);
-    let there: Vec<_> = KNOWN.iter().filter(|(name, _)| is_there(name)).collect();
+    let is_measured = |name: &str| points.iter().any(|point| point.facts.workload == name);
+    let present: Vec<_> = KNOWN.iter().filter(|(name, _)| is_measured(name)).collect();
     html! {
-        @if !there.is_empty() {
+        @if !present.is_empty() {
             p.trust {
                 "Workloads: "
-                @for (place, (name, about)) in there.iter().enumerate() {
+                @for (place, (name, about)) in present.iter().enumerate() {
                     @if place > 0 { "; " }
                     b { (name) } ", " (about)
                 }
@@ -168,8 +168,8 @@ fn settings(points: &[MergedPoint]) -> impl Iterator<Item = &'static str> {
         has(|facts| facts.mode == "resident"),
         "In mode resident a loop on the GPU replays the graph, and the host makes no calls.",
     )];
-    let there = sentences.into_iter().filter(|(is_there, _)| *is_there);
-    there.map(|(_, sentence)| sentence)
+    let applicable = sentences.into_iter().filter(|(applies, _)| *applies);
+    applicable.map(|(_, sentence)| sentence)
 }
 
 /// The table of contents.
@@ -205,10 +205,10 @@ fn notes(points: &[MergedPoint]) -> Markup {
     }
 }
 
-fn many(count: usize, what: &str) -> String {
+fn many(count: usize, noun: &str) -> String {
     match count {
-        1 => format!("1 {what}"),
-        _ => format!("{count} {what}s"),
+        1 => format!("1 {noun}"),
+        _ => format!("{count} {noun}s"),
     }
 }
 

@@ -21,15 +21,15 @@ pub(super) enum Marker {
 pub(super) struct Look {
     pub(super) ink: Ink,
     pub(super) marker: Marker,
-    pub(super) dashed: bool,
+    pub(super) is_dashed: bool,
 }
 
 impl Look {
-    const fn new(ink: Ink, marker: Marker, dashed: bool) -> Self {
+    const fn new(ink: Ink, marker: Marker, is_dashed: bool) -> Self {
         Look {
             ink,
             marker,
-            dashed,
+            is_dashed,
         }
     }
 
@@ -93,7 +93,7 @@ impl Look {
 
     /// Draws a line through `points`.
     pub(super) fn line(self, svg: &mut Svg, points: &[Xy]) {
-        let stroke = if self.dashed { "dashed" } else { "thick" };
+        let stroke = if self.is_dashed { "dashed" } else { "thick" };
         svg.line(format_args!("{} {stroke}", self.ink), points);
     }
 

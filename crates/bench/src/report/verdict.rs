@@ -159,7 +159,7 @@ fn plain(points: &[MergedPoint]) -> String {
 }
 
 /// A point's work in words: `12 small kernels with 16 KiB batches`.
-fn what(facts: &PointFacts) -> String {
+fn size_words(facts: &PointFacts) -> String {
     let small = if facts.workload == "launch" {
         "small "
     } else {
@@ -199,8 +199,8 @@ fn chosen<'a>(pairs: &[ModePair<'a>]) -> Vec<ModePair<'a>> {
 struct ReplayComparison {
     /// The workload.
     name: String,
-    /// Its kernels and batches.
-    what: String,
+    /// Its kernels and batches, in words.
+    size: String,
     times: String,
     /// The uncertainty of the ratio; empty if it is not written.
     interval: String,
@@ -218,7 +218,7 @@ fn compared(run: &Run, points: &[MergedPoint], pair: &ModePair<'_>) -> Option<Re
     };
     Some(ReplayComparison {
         name: facts.workload.clone(),
-        what: what(facts),
+        size: size_words(facts),
         times: format::factor(change.ratio),
         interval: interval(&change),
         is_expected: run.backend == "cpu",
@@ -229,19 +229,19 @@ fn compared(run: &Run, points: &[MergedPoint], pair: &ModePair<'_>) -> Option<Re
 impl ReplayComparison {
     /// The comparison as a headline, with both sides.
     fn headline(&self) -> String {
-        let ReplayComparison { what, times, .. } = self;
+        let ReplayComparison { size, times, .. } = self;
         let than = "as stream launches";
         match self.finding {
-            ChangeFinding::More => format!("graph replay runs {what} {times} times as fast {than}"),
+            ChangeFinding::More => format!("graph replay runs {size} {times} times as fast {than}"),
             ChangeFinding::Less => {
-                format!("graph replay runs {what} only {times} times as fast {than}")
+                format!("graph replay runs {size} only {times} times as fast {than}")
             }
             ChangeFinding::Same if self.is_expected => {
-                format!("graph replay runs {what} as fast {than}, as expected on the CPU")
+                format!("graph replay runs {size} as fast {than}, as expected on the CPU")
             }
-            ChangeFinding::Same => format!("graph replay runs {what} as fast {than}"),
+            ChangeFinding::Same => format!("graph replay runs {size} as fast {than}"),
             ChangeFinding::Unclear => {
-                format!("too noisy to compare graph replay with stream launches: {what}")
+                format!("too noisy to compare graph replay with stream launches: {size}")
             }
         }
     }
@@ -261,7 +261,7 @@ impl ReplayComparison {
         };
         let name = workload(&self.name);
         let within = in_brackets(&self.interval);
-        format!("{name}, {}: {words}{within}.", self.what)
+        format!("{name}, {}: {words}{within}.", self.size)
     }
 }
 

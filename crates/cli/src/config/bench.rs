@@ -37,7 +37,7 @@ pub struct BenchConfig {
     pub atoms_max: u64,
     pub backend: Choice,
     pub devices: DeviceSet,
-    /// Of each device.
+    /// The options of each device.
     pub cuda: CudaOptions,
     pub threads: usize,
     pub settings: Settings,
@@ -120,7 +120,7 @@ impl BenchConfig {
     /// Resolves the keys of a benchmark.
     ///
     /// # Errors
-    /// As [`Config::resolve`](super::Config::resolve).
+    /// The errors of [`Config::resolve`](super::Config::resolve).
     pub fn resolve(raw: RawConfig) -> Result<Self> {
         let mut keys = Resolver::new(raw);
         let output = keys.text("output");
@@ -272,7 +272,7 @@ impl Sizes {
     }
 }
 
-/// Those of the named values that the config lists; all of them if the key is not set.
+/// The named values that the config lists; all of them if the key is not set.
 fn subset<T: Copy>(keys: &mut Resolver, key: &'static str, known: &[(&'static str, T)]) -> Vec<T> {
     let names: Vec<&'static str> = known.iter().map(|(name, _)| *name).collect();
     let set = keys.names(key, &names);
@@ -285,7 +285,7 @@ fn subset<T: Copy>(keys: &mut Resolver, key: &'static str, known: &[(&'static st
     chosen.iter().map(|(_, value)| *value).collect()
 }
 
-/// Those of the named values that the config lists, if the key is set.
+/// The named values that the config lists, if the key is set.
 fn subset_if_set<T: Copy>(
     keys: &mut Resolver,
     key: &'static str,

@@ -198,7 +198,7 @@ impl RawConfig {
     /// `--set mode=stream` needs no quotes.
     ///
     /// # Errors
-    /// There is no `=`.
+    /// The assignment has no `=`.
     pub fn set_assignment(&mut self, assignment: &str) -> Result<()> {
         let option = format!("--set {assignment}");
         let Some((key, text)) = assignment.split_once('=') else {

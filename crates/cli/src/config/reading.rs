@@ -45,7 +45,7 @@ pub(super) fn resolve_reading(keys: &mut Resolver, has_topology: bool) -> ReadOp
         models: keys.choice("models", &MODELS),
         chain_split: keys.choice("chains.split", &CHAIN_SPLITS),
         nucleic: keys.flag("nucleic", true),
-        // Known once the features are.
+        // Set later, when the features are resolved.
         ligands: false,
         sequences: false,
         agents: false,

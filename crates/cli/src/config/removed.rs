@@ -78,11 +78,11 @@ pub(super) fn removed_in(raw: &RawConfig) -> Vec<(&'static str, String)> {
         set.is_some_and(|set| removed.value.is_none_or(|value| names(set, value)))
     };
     let message = |removed: &Removed| {
-        let what = match removed.value {
+        let subject = match removed.value {
             Some(value) => format!("{value:?} was removed"),
             None => "was removed".to_owned(),
         };
-        (removed.key, format!("{what}: {}", removed.text))
+        (removed.key, format!("{subject}: {}", removed.text))
     };
     REMOVED.iter().filter(is_set).map(message).collect()
 }

@@ -119,8 +119,8 @@ pub struct TableSettings {
     pub written: TableSet,
     /// Inputs in one file, at least 1. Rejected inputs count.
     pub inputs_per_part: u64,
-    /// A file ends with the input that brings it to so many residues, at least 1. Those that no row
-    /// is written for count.
+    /// The number of residues, at least 1, after which a file ends with the current input. Residues
+    /// without a row count too.
     pub residues_per_part: u64,
     /// Rows of a row group, at least 1.
     pub rows_per_group: usize,

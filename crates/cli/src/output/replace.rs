@@ -66,7 +66,7 @@ pub(super) fn replace(named: &Path, record: &Json) -> Result<()> {
 /// Finishes the replacement that a killed run began, if the new results are there.
 ///
 /// # Errors
-/// Those of [`replace`]; `run.json` cannot be read.
+/// The errors of [`replace`]; `run.json` cannot be read.
 pub(super) fn resume(named: &Path) -> Result<()> {
     let new = named.join(NEW);
     let is_replacing =
@@ -105,7 +105,7 @@ pub(super) fn missing_part(folder: &Path, record: &Json) -> Option<PathBuf> {
 struct Parts {
     count: u64,
     format: TableFormat,
-    /// Those that the run wrote.
+    /// The tables that the run wrote.
     tables: TableSet,
 }
 
@@ -289,7 +289,7 @@ mod tests {
         assert!(record["state"] != REPLACING || record["written"]["parts"] == 0);
     }
 
-    /// Begins a replacement, takes so many of its operations, and returns those that are left.
+    /// Begins a replacement, runs `count` of its operations, and returns those that are left.
     fn kill_after(count: usize, folder: &Path, record: &Json) -> Vec<FileOperation> {
         let mut left = operations(folder, Parts::finished(record).unwrap()).unwrap();
         let mut moving = record.clone();
@@ -328,7 +328,8 @@ mod tests {
                 let left = kill_after(kill, folder, &record);
                 check_counted(folder);
                 check_counted(&folder.join(NEW));
-                // So a kill of the run that finishes it is as a later kill of this one.
+                // A run that finishes the replacement does the same operations, so killing it there is like killing
+                // this run later.
                 if !left.is_empty() {
                     let mut again = operations(folder, new).unwrap();
                     again.retain(|step| !matches!(step, FileOperation::Sync(_)));

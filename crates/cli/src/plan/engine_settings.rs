@@ -15,7 +15,7 @@ use tapeloop_structure::internal::Compression;
 const RESIDUE_BYTES_TEXT: u64 = 54;
 const RESIDUE_BYTES_PACKED: u64 = 16;
 
-/// The engine's settings on devices such as `device`, with a pool of so many threads.
+/// The engine's settings on devices such as `device`, with a pool of `threads` threads.
 pub fn engine_config(config: &Config, device: &DeviceInfo, threads: usize) -> EngineConfig {
     let batch = config.batch;
     let few = few_residues(config);

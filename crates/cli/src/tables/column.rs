@@ -96,12 +96,14 @@ impl Column {
         column
     }
 
-    /// The coordinate of an atom of residues along an axis, both by their index.
+    /// The coordinates of one backbone atom of each residue along one axis. `name` is that of the column,
+    /// such as `ca_x`; `atom` and `axis` are indices.
     pub(super) fn coordinate((name, atom, axis): (String, usize, usize)) -> Self {
-        let (atom_name, along) = name.split_once('_').unwrap_or_default();
-        let (atom_name, along) = (atom_name.to_uppercase(), along.to_uppercase());
-        let about =
-            format!("{along} coordinate of the atom {atom_name}; null where the file lacks it.");
+        let (atom_name, axis_name) = name.split_once('_').unwrap_or_default();
+        let (atom_name, axis_name) = (atom_name.to_uppercase(), axis_name.to_uppercase());
+        let about = format!(
+            "{axis_name} coordinate of the atom {atom_name}; null where the file lacks it."
+        );
         let source = Source::Coordinate(atom, axis);
         let mut column = Column::new(&name, Kind::Real, &about, source).nullable();
         column.spec.unit = "A";
@@ -327,9 +329,11 @@ impl FeatureColumn {
             match self.rows {
                 RowKind::Residue => {
                     // Residues that were not observed follow all others, and have no values.
-                    let given = feature.len().clamp(rows.start, rows.end);
-                    values.extend_from_slice(feature.get(rows.start..given).unwrap_or_default());
-                    values.resize(values.len() + (rows.end - given), null);
+                    let observed_end = feature.len().clamp(rows.start, rows.end);
+                    values.extend_from_slice(
+                        feature.get(rows.start..observed_end).unwrap_or_default(),
+                    );
+                    values.resize(values.len() + (rows.end - observed_end), null);
                 }
                 RowKind::Structure
                 | RowKind::Contact

@@ -67,26 +67,26 @@ pub(super) fn columns(
         }),
     ];
     if optional.has_frames {
-        columns.extend(of_frames());
+        columns.extend(frame_columns());
     }
     columns.extend(match kind {
         RowKind::Residue => {
-            let mut columns = of_residues(optional.unobserved);
+            let mut columns = residue_columns(optional.unobserved);
             columns.extend(optional.coordinates.columns().map(Column::coordinate));
             columns
         }
         RowKind::Chain => {
-            let mut columns = of_chains();
+            let mut columns = chain_columns();
             let seqres = optional.seqres.then(seqres);
             columns.extend(seqres);
             columns
         }
-        RowKind::Structure => of_structures(),
-        RowKind::Contact => of_contacts(),
-        RowKind::HydrogenBond => of_hydrogen_bonds(),
-        RowKind::Ligand => of_ligands(),
-        RowKind::Interface => of_interfaces(),
-        RowKind::Variant => of_variants(),
+        RowKind::Structure => structure_columns(),
+        RowKind::Contact => contact_columns(),
+        RowKind::HydrogenBond => hydrogen_bond_columns(),
+        RowKind::Ligand => ligand_columns(),
+        RowKind::Interface => interface_columns(),
+        RowKind::Variant => variant_columns(),
     });
     let of_level = annotations
         .iter()
@@ -97,9 +97,9 @@ pub(super) fn columns(
     let declared = declared.iter().enumerate();
     columns.extend(declared.map(|(index, decl)| Column::feature(decl, index, kind)));
     if matches!(kind, RowKind::Chain | RowKind::Structure) {
-        let of_residues = features(TableName::Residues);
+        let residue_decls = features(TableName::Residues);
         columns.extend(reductions.iter().filter_map(|reduction| {
-            let mut all = of_residues.iter().enumerate();
+            let mut all = residue_decls.iter().enumerate();
             let found = all.find(|(_, decl)| decl.name == reduction.column)?;
             Some(Column::reduced(reduction, found, kind.features()))
         }));
@@ -107,7 +107,7 @@ pub(super) fn columns(
     columns
 }
 
-fn of_frames() -> [Column; 2] {
+fn frame_columns() -> [Column; 2] {
     [
         Column::integer(
             "frame",
@@ -146,7 +146,7 @@ fn named(text: &str) -> Option<&str> {
 }
 
 /// The columns of residues; with `unobserved` some are null for residues that were not observed.
-fn of_residues(unobserved: bool) -> Vec<Column> {
+fn residue_columns(unobserved: bool) -> Vec<Column> {
     let null_of_unobserved = |column: Column| {
         if unobserved {
             column.nullable()
@@ -262,7 +262,7 @@ fn flag_names(flags: u8) -> &'static str {
 }
 
 /// The residue is that of the annotation, also where the structure has no such residue.
-fn of_variants() -> Vec<Column> {
+fn variant_columns() -> Vec<Column> {
     fn residue(r: &StructureRows, row: usize) -> Option<&tapeloop::structure::Residue> {
         r.variant_residue(row).map(|residue| r.residue(residue))
     }
@@ -309,24 +309,24 @@ fn of_variants() -> Vec<Column> {
     ]
 }
 
-fn of_contacts() -> Vec<Column> {
+fn contact_columns() -> Vec<Column> {
     const TABLE: TableName = TableName::Contacts;
-    of_pairs(
+    pair_columns(
         |r, row| is_of_one_chain(r, r.pair(TABLE, row)),
         |r, row| separation(r, r.pair(TABLE, row)),
     )
 }
 
-fn of_hydrogen_bonds() -> Vec<Column> {
+fn hydrogen_bond_columns() -> Vec<Column> {
     const TABLE: TableName = TableName::HydrogenBonds;
-    of_pairs(
+    pair_columns(
         |r, row| is_of_one_chain(r, r.pair(TABLE, row)),
         |r, row| separation(r, r.pair(TABLE, row)),
     )
 }
 
 /// The residues of the pair and what else it has are columns of the feature.
-fn of_pairs(same_chain: OfRow<bool>, separation: OfRow<Option<i32>>) -> Vec<Column> {
+fn pair_columns(same_chain: OfRow<bool>, separation: OfRow<Option<i32>>) -> Vec<Column> {
     vec![
         Column::flag(
             "same_chain",
@@ -358,7 +358,7 @@ fn separation(r: &StructureRows, [i, j]: [usize; 2]) -> Option<i32> {
     (one.chain == other.chain).then_some(to - from)
 }
 
-fn of_ligands() -> Vec<Column> {
+fn ligand_columns() -> Vec<Column> {
     vec![
         Column::integer(
             "ligand_index",
@@ -402,7 +402,7 @@ fn of_ligands() -> Vec<Column> {
 }
 
 /// The author's chains are columns of the feature.
-fn of_interfaces() -> Vec<Column> {
+fn interface_columns() -> Vec<Column> {
     let label = |name: &str, value: TextOfRow| Column::text(name, LABEL, value).nullable();
     vec![
         entry_id(),
@@ -417,7 +417,7 @@ fn of_interfaces() -> Vec<Column> {
 
 // Counts fit 32 bits, since the engine limits the size of a structure.
 
-fn of_chains() -> Vec<Column> {
+fn chain_columns() -> Vec<Column> {
     vec![
         entry_id(),
         author_chain(|r, row| named(&r.chain(row).auth_asym_id)),
@@ -454,7 +454,7 @@ fn seqres() -> Column {
     .nullable()
 }
 
-fn of_structures() -> Vec<Column> {
+fn structure_columns() -> Vec<Column> {
     vec![
         entry_id(),
         Column::text("assembly", "What was built: deposited or 1.", |r, _| {

@@ -143,7 +143,7 @@ impl IpcFile {
     /// Begins a file.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The file cannot be written.
     pub(super) fn start(file: File, schema: SchemaRef, encoding: Encoding) -> Result<Self> {
         let mut tracker = DictionaryTracker::new(true);
         let message = IpcDataGenerator::default().schema_to_bytes_with_dictionary_tracker(

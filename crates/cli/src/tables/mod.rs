@@ -371,7 +371,8 @@ impl Tables {
         if !self.is_ending || !is_ready() {
             return Ok(false);
         }
-        // Once alone, also if it fails: the parts of the other tables are removed then.
+        // Cleared before the work: after a failure it is not tried again, as the parts of the other tables
+        // are removed.
         self.is_ending = false;
         let tables = self.tables.iter_mut();
         let parts: Vec<CompletePart> = tables.map(Table::complete_part).collect::<Result<_>>()?;

@@ -52,7 +52,7 @@ pub(super) trait FileFormat: Format {
     /// Begins a file.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The file cannot be written.
     fn start(file: File, spec: &FileSpec) -> Result<Self>;
 }
 
@@ -158,7 +158,7 @@ impl PartFile {
     /// Waits until the file is complete, which [`PartFile::finish`] has asked for.
     ///
     /// # Errors
-    /// It cannot be encoded, written, or flushed to the disk.
+    /// The file cannot be encoded, written, or flushed to the disk.
     pub(super) fn complete(mut self) -> Result<CompletePart> {
         let part = self.join()?;
         Ok(part.expect("`finish` comes before `complete`"))
@@ -184,7 +184,7 @@ impl PartFile {
 impl Drop for PartFile {
     fn drop(&mut self) {
         if self.thread.is_some() {
-            // Its error was not asked for.
+            // The part is dropped without `complete`, so no caller takes its error.
             let _ = self.join();
         }
     }
@@ -378,7 +378,7 @@ pub(super) struct CompletePart {
 /// Renames the files of all tables to their names, and returns these.
 ///
 /// # Errors
-/// One cannot be renamed; no file has its name then.
+/// A file cannot be renamed. Then no file keeps its final name.
 pub(super) fn publish(parts: Vec<CompletePart>) -> Result<Vec<PathBuf>> {
     let mut published: Vec<PathBuf> = Vec::new();
     for part in parts {

@@ -18,7 +18,7 @@ pub(super) struct RowGroup {
 
 /// Consecutive rows.
 enum Slice {
-    /// As rows of structures, so many in all.
+    /// Rows of structures, and the number of rows in all of them.
     Ranges(Vec<RowRange>, usize),
     /// As an array of each column.
     Arrays(Vec<ArrayRef>),

@@ -20,8 +20,8 @@ pub struct ColumnStatistics {
     pub table: &'static str,
     pub name: String,
     pub values: ValueStatistics,
-    /// Of a feature's column: the reason for which it may be suspect although nothing is wrong;
-    /// empty if there is none.
+    /// For a feature's column, why it may be suspect although nothing is wrong; empty without such a reason.
+    /// `None` for columns that are not checked.
     pub idle_when: Option<&'static str>,
 }
 
@@ -75,9 +75,9 @@ mod double_bits {
 /// Why a column is suspect.
 #[derive(Clone, Debug, PartialEq)]
 enum Suspect {
-    /// All rows, so many, are null.
+    /// All rows are null; the number of rows.
     Null(u64),
-    /// All rows that are not null, so many, have this value.
+    /// All rows that are not null have one value; the number of those rows, and the value.
     Constant(u64, String),
 }
 
@@ -147,7 +147,7 @@ impl ValueStatistics {
         (min == max).then_some(min)
     }
 
-    /// Why the column is suspect in a run of so many structures, if it is.
+    /// Why the column is suspect in a run of `structures` structures, if it is.
     fn suspect(&self, structures: u64) -> Option<Suspect> {
         if self.rows > 0 && self.nulls == self.rows {
             return Some(Suspect::Null(self.rows));
@@ -159,26 +159,26 @@ impl ValueStatistics {
     }
 }
 
-/// A line for each suspect column of features in a run of so many structures, if nothing about the
-/// input explains it.
+/// A line for each suspect column of features in a run of `structures` structures, if nothing about
+/// the input explains it.
 pub fn warnings(columns: &[ColumnStatistics], structures: u64) -> String {
     let mut text = String::new();
     for (name, _, suspect) in
         suspects(columns, structures).filter(|(_, reason, _)| reason.is_empty())
     {
-        let what = match suspect {
+        let description = match suspect {
             Suspect::Null(rows) => format!("null in all {} rows", format::whole(rows)),
             Suspect::Constant(rows, value) => {
                 format!("{value} in all {} rows with a value", format::whole(rows))
             }
         };
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "warning: {name} is {what}");
+        let _ = writeln!(text, "warning: {name} is {description}");
     }
     text
 }
 
-/// A line for each reason in the input why columns of features are suspect in a run of so many
+/// A line for each reason in the input why columns of features are suspect in a run of `structures`
 /// structures, with these columns.
 pub fn notes(columns: &[ColumnStatistics], structures: u64) -> String {
     let mut idle: BTreeMap<&str, Vec<String>> = BTreeMap::new();
@@ -328,10 +328,10 @@ mod tests {
             let values: Vec<Option<i32>> = (0..length)
                 .map(|_| (next() % 7 != 0).then(&mut next))
                 .collect();
-            let there = || values.iter().flatten();
+            let present = || values.iter().flatten();
             let seen = statistics([integers(values.clone())]).json();
-            assert_eq!(seen["min"], json!(there().min()));
-            assert_eq!(seen["max"], json!(there().max()));
+            assert_eq!(seen["min"], json!(present().min()));
+            assert_eq!(seen["max"], json!(present().max()));
         }
     }
 

@@ -213,7 +213,7 @@ impl Allocation {
     pub fn check_range(&self, offset: usize, bytes: usize) -> Result<()> {
         match offset.checked_add(bytes) {
             Some(end) if end <= self.bytes => Ok(()),
-            _ => Err(self.out_of_range(offset, bytes)),
+            _ => Err(self.out_of_range_error(offset, bytes)),
         }
     }
 
@@ -231,7 +231,7 @@ impl Allocation {
         }
     }
 
-    pub(super) fn out_of_range(&self, offset: usize, bytes: usize) -> Error {
+    pub(super) fn out_of_range_error(&self, offset: usize, bytes: usize) -> Error {
         let (all, space) = (self.bytes, self.space.name());
         Error::usage(format!(
             "{bytes} bytes from {offset} are not inside {all} bytes of {space} memory"
@@ -245,7 +245,7 @@ impl Allocation {
     /// work in flight or another guard writes the allocation.
     pub fn read(&self) -> Result<ReadGuard<'_>> {
         self.expect_pinned()?;
-        let guard = self.region.try_read().ok_or_else(|| self.in_use())?;
+        let guard = self.region.try_read().ok_or_else(|| self.in_use_error())?;
         Ok(ReadGuard(RwLockReadGuard::map(guard, |region| {
             region.bytes().expect("the host sees pinned memory")
         })))
@@ -259,7 +259,7 @@ impl Allocation {
     pub fn write(&self) -> Result<WriteGuard<'_>> {
         self.expect_pinned()?;
         self.check_access(Access::Write)?;
-        let guard = self.region.try_write().ok_or_else(|| self.in_use())?;
+        let guard = self.region.try_write().ok_or_else(|| self.in_use_error())?;
         Ok(WriteGuard(RwLockWriteGuard::map(guard, |region| {
             region.bytes_mut().expect("the host sees pinned memory")
         })))
@@ -277,7 +277,7 @@ impl Allocation {
         } else {
             self.region.try_read_arc().map(Turn::Read)
         };
-        turn.map(Lease).ok_or_else(|| self.in_use())
+        turn.map(Lease).ok_or_else(|| self.in_use_error())
     }
 
     fn check_access(&self, access: Access) -> Result<()> {
@@ -296,7 +296,7 @@ impl Allocation {
         }
     }
 
-    fn in_use(&self) -> Error {
+    fn in_use_error(&self) -> Error {
         let space = self.space.name();
         let (bytes, address) = (self.bytes, self.address);
         Error::usage(format!(

@@ -72,7 +72,7 @@ pub(crate) fn receive_within<T>(receiver: &Receiver<T>, pause: Duration) -> Opti
 /// task may wait for this very thread.
 ///
 /// # Errors
-/// If the sender is gone.
+/// If the sender was dropped.
 pub(crate) fn receive_helping<T>(
     receiver: &Receiver<T>,
     pool: &ThreadPool,

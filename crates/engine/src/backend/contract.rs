@@ -261,11 +261,11 @@ pub unsafe trait DeviceSlot: Send + Sync {
     /// the new parameters if the error came from the driver ([`Error::code`]).
     ///
     /// # Safety
-    /// As [`DeviceSlot::enqueue`], for each operation and for as long as the graph exists; in
-    /// [`GraphSource::Explicit`] a node that uses what another writes runs after it.
+    /// The requirements of [`DeviceSlot::enqueue`], for each operation and for as long as the graph
+    /// exists; in [`GraphSource::Explicit`] a node that uses what another writes runs after it.
     ///
     /// # Errors
-    /// As [`DeviceSlot::enqueue`], with the operation; [`ErrorKind::Usage`] if
+    /// The errors of [`DeviceSlot::enqueue`], with the operation; [`ErrorKind::Usage`] if
     /// [`GraphSource::check`] refuses the source, for an operation on 0 bytes, and for an `into`
     /// that does not exist or was made in another way; [`ErrorKind::OutOfMemory`].
     unsafe fn make_graph(
@@ -277,11 +277,11 @@ pub unsafe trait DeviceSlot: Send + Sync {
     /// Changes the parameters of the `node`-th operation of a graph. The kind of operation stays.
     ///
     /// # Safety
-    /// As [`DeviceSlot::make_graph`], together with the graph's other nodes.
+    /// The requirements of [`DeviceSlot::make_graph`], together with the graph's other nodes.
     ///
     /// # Errors
-    /// As [`DeviceSlot::enqueue`]; [`ErrorKind::Usage`] for a graph or node that does not exist,
-    /// and for another kind of operation.
+    /// The errors of [`DeviceSlot::enqueue`]; [`ErrorKind::Usage`] for a graph or node that does
+    /// not exist, and for another kind of operation.
     unsafe fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()>;
 
     /// The operations of a graph as the device holds them since the graph was made or last
@@ -298,7 +298,7 @@ pub unsafe trait DeviceSlot: Send + Sync {
     /// Gives a whole graph to the slot.
     ///
     /// # Errors
-    /// As [`DeviceSlot::enqueue`]; [`ErrorKind::Usage`] for a graph that does not exist.
+    /// The errors of [`DeviceSlot::enqueue`]; [`ErrorKind::Usage`] for a graph that does not exist.
     fn launch_graph(&mut self, graph: GraphId) -> Result<()>;
 
     /// Makes a loop on the device replay a graph from now on, so that
@@ -341,7 +341,7 @@ pub unsafe trait DeviceSlot: Send + Sync {
     /// report on the work before the last fence.
     ///
     /// # Errors
-    /// Those of the [module](self).
+    /// The errors of the [module](self).
     fn fence(&mut self) -> Result<()>;
 
     /// Whether all work before the last fence is done.
@@ -354,13 +354,13 @@ pub unsafe trait DeviceSlot: Send + Sync {
     /// Returns when all work before the last fence is done.
     ///
     /// # Errors
-    /// As [`DeviceSlot::is_done`].
+    /// The errors of [`DeviceSlot::is_done`].
     fn wait(&mut self) -> Result<()>;
 
     /// Waits as [`DeviceSlot::wait`], for `timeout` at most. Returns whether the work is done.
     ///
     /// # Errors
-    /// As [`DeviceSlot::is_done`].
+    /// The errors of [`DeviceSlot::is_done`].
     fn wait_for(&mut self, timeout: Duration) -> Result<bool> {
         let start = Instant::now();
         let backoff = Backoff::new(start);
@@ -386,6 +386,6 @@ pub unsafe trait DeviceSlot: Send + Sync {
     /// done; after a batch of a loop, twice when it began, and twice when it ended.
     ///
     /// # Errors
-    /// Those of the [module](self).
+    /// The errors of the [module](self).
     fn timestamps(&self) -> Result<Timestamps>;
 }

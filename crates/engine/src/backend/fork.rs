@@ -35,13 +35,13 @@ impl Process {
     /// Fails in a child of that process.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage). `what` names what was made before the fork.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage). `object` names what was made before the fork.
     #[inline]
-    pub(crate) fn check(self, what: &str) -> Result<()> {
+    pub(crate) fn check(self, object: &str) -> Result<()> {
         if self.is_current() {
             Ok(())
         } else {
-            Err(forked(what))
+            Err(forked_error(object))
         }
     }
 }
@@ -90,9 +90,9 @@ impl<T> Drop for OfProcess<T> {
 }
 
 #[cold]
-fn forked(what: &str) -> Error {
+fn forked_error(object: &str) -> Error {
     let message = format!(
-        "this process is the child of a fork, and {what} was made before the fork, in its parent"
+        "this process is the child of a fork, and {object} was made before the fork, in its parent"
     );
     Error::usage(message).fix(
         "make it in the child, or start the child without a fork, in Python with the start method \

@@ -39,12 +39,12 @@ impl<G> Graphs<G> {
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for an unknown one; so for the next method.
     pub fn get(&self, id: GraphId) -> Result<&G> {
-        self.graphs.get(&id.0).ok_or_else(unknown)
+        self.graphs.get(&id.0).ok_or_else(unknown_graph_error)
     }
 
     /// The graph of an identifier.
     pub fn get_mut(&mut self, id: GraphId) -> Result<&mut G> {
-        self.graphs.get_mut(&id.0).ok_or_else(unknown)
+        self.graphs.get_mut(&id.0).ok_or_else(unknown_graph_error)
     }
 
     /// How many there are.
@@ -83,6 +83,6 @@ pub fn check_same_build(was_captured: bool, is_captured: bool) -> Result<()> {
     }
 }
 
-fn unknown() -> Error {
+fn unknown_graph_error() -> Error {
     Error::usage("the slot has no such graph")
 }

@@ -98,7 +98,7 @@ impl<W: Words> LoopHandle<W> {
     /// `launch` if the loop has parked.
     ///
     /// # Errors
-    /// Those of `launch`.
+    /// The errors of `launch`.
     pub fn ring(&mut self, now_ns: u64, launch: impl FnOnce() -> Result<()>) -> Result<()> {
         self.rung += 1;
         self.doorbell.ring(self.rung);
@@ -110,7 +110,7 @@ impl<W: Words> LoopHandle<W> {
     /// batch is done.
     ///
     /// # Errors
-    /// Those of `launch`.
+    /// The errors of `launch`.
     pub fn launch_if_parked(&self, now_ns: u64, launch: impl FnOnce() -> Result<()>) -> Result<()> {
         if !self.doorbell.needs_launch(self.rung) {
             return Ok(());

@@ -185,7 +185,8 @@ pub unsafe trait Backend: Send + Sync {
     /// work may only read the memory ([`Allocation::read_only`]).
     ///
     /// # Errors
-    /// As [`Backend::allocate`] and [`Backend::write`], but a supervised device takes them.
+    /// The errors of [`Backend::allocate`] and [`Backend::write`], but a supervised device takes
+    /// them.
     fn allocate_filled(&self, contents: &Arc<Contents>) -> Result<Allocation> {
         let contents = (**contents).as_ref();
         let memory = self.allocate(Space::Device, contents.len())?;
@@ -217,13 +218,13 @@ pub unsafe trait Backend: Send + Sync {
     /// Copies from the host's own memory into an allocation, and returns when the copy is done.
     ///
     /// # Errors
-    /// As [`Backend::copy`].
+    /// The errors of [`Backend::copy`].
     fn write(&self, from: &[u8], to: &Allocation, to_offset: usize) -> Result<()>;
 
     /// Copies from an allocation into the host's own memory, and returns when the copy is done.
     ///
     /// # Errors
-    /// As [`Backend::copy`].
+    /// The errors of [`Backend::copy`].
     fn read(&self, from: &Allocation, from_offset: usize, to: &mut [u8]) -> Result<()>;
 
     /// Copies `bytes` bytes between two allocations of any spaces, and returns when the copy is

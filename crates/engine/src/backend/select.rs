@@ -47,7 +47,7 @@ impl Selected {
 /// [`select_with`] the default options.
 ///
 /// # Errors
-/// As for [`select_with`].
+/// The errors of [`select_with`].
 pub fn select(choice: Choice, pool: &Arc<ThreadPool>) -> Result<Selected> {
     select_with(choice, pool, &CudaOptions::default())
 }
@@ -73,7 +73,7 @@ pub fn select_with(
 /// [`CudaOptions::device`] is not used.
 ///
 /// # Errors
-/// Those of [`select_with`] and [`device_options`].
+/// The errors of [`select_with`] and [`device_options`].
 pub fn select_all(
     choice: Choice,
     devices: &DeviceSet,
@@ -148,11 +148,11 @@ impl Builtin {
         matches!(self, Builtin::Cpu(_))
     }
 
-    /// As [`Backend::open_slots`], with the host sides of all buffers in `host`,
+    /// Like [`Backend::open_slots`], with the host sides of all buffers in `host`,
     /// slot by slot, as their [`Layout`](super::Layout) has them.
     ///
     /// # Errors
-    /// As [`Backend::open_slots`]; [`ErrorKind::Unavailable`] if the device cannot use
+    /// The errors of [`Backend::open_slots`]; [`ErrorKind::Unavailable`] if the device cannot use
     /// such memory.
     pub(super) fn open_slots_over(
         &self,
@@ -174,7 +174,7 @@ impl Builtin {
 /// Like [`select_with`], but returns the backend with its type, and the reason.
 ///
 /// # Errors
-/// As for [`select_with`].
+/// The errors of [`select_with`].
 pub(super) fn open_builtin(
     choice: Choice,
     pool: &Arc<ThreadPool>,

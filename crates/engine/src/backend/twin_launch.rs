@@ -122,8 +122,8 @@ impl<'a> Launch<'a> {
     }
 
     /// Whether the kernel writes through one of these pointers, given as (offset, pointer).
-    pub fn writes_any(&self, here: &[(usize, usize)]) -> bool {
-        here.iter().any(|&(_, arg)| self.writes(arg))
+    pub fn writes_any(&self, pointers: &[(usize, usize)]) -> bool {
+        pointers.iter().any(|&(_, arg)| self.writes(arg))
     }
 
     fn set(&mut self, pointer: usize, arg: impl FnOnce(DType) -> TwinArg<'a>) {
@@ -135,10 +135,10 @@ impl<'a> Launch<'a> {
         self.set(pointer, |dtype| TwinArg::Read(dtype, bytes));
     }
 
-    /// Adds memory that the launch only reads. `here` lists the pointers into it, each as its
+    /// Adds memory that the launch only reads. `pointers` lists those into it, each as its
     /// offset in bytes and its index among the kernel's pointers.
-    pub fn add_shared(&mut self, here: &[(usize, usize)], bytes: &'a [u8]) {
-        for &(offset, arg) in here {
+    pub fn add_shared(&mut self, pointers: &[(usize, usize)], bytes: &'a [u8]) {
+        for &(offset, arg) in pointers {
             self.set_read(arg, &bytes[offset..]);
         }
     }
@@ -149,15 +149,15 @@ impl<'a> Launch<'a> {
     /// [`ErrorKind::Usage`] if two pointers point to the same bytes and one of them writes.
     pub fn add_exclusive(
         &mut self,
-        here: &mut [(usize, usize)],
+        pointers: &mut [(usize, usize)],
         bytes: &'a mut [u8],
     ) -> Result<()> {
-        here.sort_unstable();
+        pointers.sort_unstable();
         let mut rest = bytes;
         let mut start = 0;
-        for same in here.chunk_by(|a, b| a.0 == b.0) {
+        for same in pointers.chunk_by(|a, b| a.0 == b.0) {
             let (offset, arg) = same[0];
-            let after = here.iter().find(|(next, _)| *next > offset);
+            let after = pointers.iter().find(|(next, _)| *next > offset);
             let (_, from) = std::mem::take(&mut rest).split_at_mut(offset - start);
             let length = after.map_or(from.len(), |(next, _)| next - offset);
             let part;

@@ -33,7 +33,7 @@ impl Visible {
         match choice {
             DeviceChoice::Ordinal(ordinal) if *ordinal < self.devices.len() => Ok(*ordinal),
             DeviceChoice::Ordinal(ordinal) => {
-                Err(self.refused(format!("there is no device {ordinal}")))
+                Err(self.choice_error(format!("there is no device {ordinal}")))
             }
             DeviceChoice::Uuid(prefix) => self.find(prefix),
             DeviceChoice::MostFree => {
@@ -49,7 +49,7 @@ impl Visible {
                     }
                 }
                 let none =
-                    || failed.unwrap_or_else(|| self.refused("no GPU is visible".to_owned()));
+                    || failed.unwrap_or_else(|| self.choice_error("no GPU is visible".to_owned()));
                 best.map(|(_, ordinal)| ordinal).ok_or_else(none)
             }
         }
@@ -58,7 +58,8 @@ impl Visible {
     /// The ordinals of the devices of `set`, each once.
     ///
     /// # Errors
-    /// Those of [`Visible::choose`]; [`ErrorKind::Config`] if `set` names no device, or one twice.
+    /// The errors of [`Visible::choose`]; [`ErrorKind::Config`] if `set` names no device, or one
+    /// twice.
     pub(super) fn choose_all(
         &self,
         set: &DeviceSet,
@@ -98,17 +99,17 @@ impl Visible {
         let found: Vec<usize> = found.map(|(ordinal, _)| ordinal).collect();
         match found[..] {
             [ordinal] => Ok(ordinal),
-            [] => Err(self.refused(format!("no device has a UUID that begins with {prefix}"))),
+            [] => Err(self.choice_error(format!("no device has a UUID that begins with {prefix}"))),
             _ => {
                 let ordinals: Vec<String> = found.iter().map(usize::to_string).collect();
                 let ordinals = ordinals.join(" and ");
                 let message = format!("the UUIDs of devices {ordinals} begin with {prefix}");
-                Err(self.refused(message))
+                Err(self.choice_error(message))
             }
         }
     }
 
-    fn refused(&self, message: String) -> Error {
+    fn choice_error(&self, message: String) -> Error {
         Error::new(ErrorKind::Unavailable, format!("{message}; {self}")).fix(
             "choose a visible device by its number or enough of its UUID, or \"most_free\", or \
              make another visible with CUDA_VISIBLE_DEVICES before the program starts, or set \

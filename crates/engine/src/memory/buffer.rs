@@ -46,7 +46,7 @@ pub type PinnedBuffer<T> = Owned<T, Pinned>;
 pub struct Owned<T, P> {
     pooled: PooledAllocation,
     len: usize,
-    of: PhantomData<fn() -> (T, P)>,
+    marker: PhantomData<fn() -> (T, P)>,
 }
 
 impl<T: Element, P: MemorySpace> Owned<T, P> {
@@ -54,7 +54,7 @@ impl<T: Element, P: MemorySpace> Owned<T, P> {
         Owned {
             pooled,
             len,
-            of: PhantomData,
+            marker: PhantomData,
         }
     }
 
@@ -99,7 +99,7 @@ impl<T: Element, P: MemorySpace> Owned<T, P> {
     /// [`SliceMut::upload`] to all elements.
     ///
     /// # Errors
-    /// As [`SliceMut::upload`].
+    /// The errors of [`SliceMut::upload`].
     pub fn upload(&mut self, from: &[T]) -> Result<()> {
         self.as_slice_mut().upload(from)
     }
@@ -107,7 +107,7 @@ impl<T: Element, P: MemorySpace> Owned<T, P> {
     /// [`Slice::download`] of all elements.
     ///
     /// # Errors
-    /// As [`Slice::download`].
+    /// The errors of [`Slice::download`].
     pub fn download(&self, to: &mut [T]) -> Result<()> {
         self.as_slice().download(to)
     }
@@ -115,7 +115,7 @@ impl<T: Element, P: MemorySpace> Owned<T, P> {
     /// [`SliceMut::copy_from`] to all elements.
     ///
     /// # Errors
-    /// As [`SliceMut::copy_from`].
+    /// The errors of [`SliceMut::copy_from`].
     pub fn copy_from<Q: MemorySpace>(&mut self, from: Slice<'_, T, Q>) -> Result<()> {
         self.as_slice_mut().copy_from(from)
     }
@@ -125,7 +125,7 @@ impl<T: Element> PinnedBuffer<T> {
     /// [`Slice::read`] of all elements.
     ///
     /// # Errors
-    /// As [`Slice::read`].
+    /// The errors of [`Slice::read`].
     pub fn read(&self) -> Result<ReadGuard<'_, T>> {
         self.as_slice().read()
     }
@@ -133,7 +133,7 @@ impl<T: Element> PinnedBuffer<T> {
     /// [`SliceMut::write`] to all elements.
     ///
     /// # Errors
-    /// As [`SliceMut::write`].
+    /// The errors of [`SliceMut::write`].
     pub fn write(&mut self) -> Result<WriteGuard<'_, T>> {
         self.as_slice_mut().into_write()
     }

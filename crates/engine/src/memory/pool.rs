@@ -77,7 +77,7 @@ impl Pool {
     /// A buffer of `len` elements in pinned memory; otherwise as [`Pool::device`].
     ///
     /// # Errors
-    /// As [`Pool::device`].
+    /// The errors of [`Pool::device`].
     pub fn pinned<T: Element>(
         &self,
         len: usize,
@@ -209,7 +209,7 @@ impl Shared {
     fn take_new(&self, stores: &mut Stores, space: Space, bytes: usize) -> Result<Allocation> {
         if !stores.store_mut(space).make_room(bytes) {
             stores.store_mut(space).refuse();
-            return Err(stores.beyond_limit(space, bytes));
+            return Err(stores.limit_error(space, bytes));
         }
         let out = |error: &Error| error.kind() == ErrorKind::OutOfMemory;
         let mut taken = self.backend.allocate(space, bytes);
@@ -220,7 +220,7 @@ impl Shared {
         taken.map_err(|error| {
             stores.store_mut(space).refuse();
             if out(&error) {
-                stores.beyond_backend(&error)
+                stores.backend_memory_error(&error)
             } else {
                 error
             }
@@ -256,7 +256,7 @@ impl Stores {
         report.sorted()
     }
 
-    fn beyond_limit(&mut self, space: Space, bytes: usize) -> Error {
+    fn limit_error(&mut self, space: Space, bytes: usize) -> Error {
         let store = self.store_mut(space);
         let Limits { bytes_max, .. } = *store.limits();
         let stats = store.stats();
@@ -274,14 +274,14 @@ impl Stores {
         ))
     }
 
-    fn beyond_backend(&self, error: &Error) -> Error {
+    fn backend_memory_error(&self, error: &Error) -> Error {
         let report = self.report(Instant::now());
         let message = format!("{}; of this pool {report}", error.message());
-        let refused = Error::new(ErrorKind::OutOfMemory, message)
+        let error_with_report = Error::new(ErrorKind::OutOfMemory, message)
             .fix("drop buffers, or give the engine fewer slots or smaller batches");
         match error.code() {
-            Some(code) => refused.with_code(code),
-            None => refused,
+            Some(code) => error_with_report.with_code(code),
+            None => error_with_report,
         }
     }
 }

@@ -31,7 +31,7 @@ pub struct SpaceStats {
     pub largest_free_bytes: u64,
     /// The most that [`SpaceStats::held_bytes`] ever was.
     pub held_bytes_peak: u64,
-    /// Of all buffers that ever were.
+    /// The bytes of all buffers that were ever made, dropped ones included.
     pub total_bytes: u64,
     /// Buffers that got a free allocation.
     pub hits: u64,

@@ -15,7 +15,7 @@ pub struct Slice<'a, T, P> {
     pooled: &'a PooledAllocation,
     start: usize,
     len: usize,
-    of: PhantomData<fn() -> (T, P)>,
+    marker: PhantomData<fn() -> (T, P)>,
 }
 
 /// A mutable part of a buffer's elements.
@@ -38,7 +38,7 @@ impl<'a, T: Element, P: MemorySpace> Slice<'a, T, P> {
             pooled,
             start,
             len,
-            of: PhantomData,
+            marker: PhantomData,
         }
     }
 
@@ -103,7 +103,7 @@ impl<'a, T: Element> Slice<'a, T, Pinned> {
 }
 
 impl<'a, T: Element, P: MemorySpace> SliceMut<'a, T, P> {
-    /// As [`Slice::new`]; the caller has exclusive access to the elements for `'a`.
+    /// Like [`Slice::new`]; the caller has exclusive access to the elements for `'a`.
     pub(super) fn new(pooled: &'a PooledAllocation, start: usize, len: usize) -> Self {
         SliceMut {
             slice: Slice::new(pooled, start, len),
@@ -145,7 +145,7 @@ impl<'a, T: Element, P: MemorySpace> SliceMut<'a, T, P> {
     /// [`SliceMut::slice_mut`] with the lifetime of this slice.
     ///
     /// # Errors
-    /// As [`SliceMut::slice_mut`].
+    /// The errors of [`SliceMut::slice_mut`].
     pub fn into_slice(self, range: impl RangeBounds<usize>) -> Result<SliceMut<'a, T, P>> {
         let slice = self.slice.slice(range)?;
         let exclusive = PhantomData;
@@ -165,7 +165,7 @@ impl<'a, T: Element, P: MemorySpace> SliceMut<'a, T, P> {
         ))
     }
 
-    /// As [`Slice::view`].
+    /// Like [`Slice::view`].
     pub fn view(&self) -> AllocationView {
         self.slice.view()
     }
@@ -188,10 +188,10 @@ impl<'a, T: Element, P: MemorySpace> SliceMut<'a, T, P> {
         )
     }
 
-    /// As [`Slice::download`].
+    /// Like [`Slice::download`].
     ///
     /// # Errors
-    /// As [`Slice::download`].
+    /// The errors of [`Slice::download`].
     pub fn download(&self, to: &mut [T]) -> Result<()> {
         self.slice.download(to)
     }
@@ -240,7 +240,7 @@ impl<'a, T: Element> SliceMut<'a, T, Pinned> {
     /// [`SliceMut::write`] with the lifetime of this slice.
     ///
     /// # Errors
-    /// As [`SliceMut::write`].
+    /// The errors of [`SliceMut::write`].
     pub fn into_write(self) -> Result<WriteGuard<'a, T>> {
         let guard = self.slice.pooled.allocation().write()?;
         let range = self.slice.bytes();

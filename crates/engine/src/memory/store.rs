@@ -24,7 +24,7 @@ pub(super) struct Store {
     /// The next number for a buffer, or for a free allocation.
     number: u64,
     /// Whether the pool is closed: no allocation is kept for reuse.
-    closed: bool,
+    is_closed: bool,
     counts: SpaceStats,
 }
 
@@ -58,7 +58,7 @@ impl Store {
             parked: Vec::new(),
             live: BTreeMap::new(),
             number: 0,
-            closed: false,
+            is_closed: false,
             counts: SpaceStats::default(),
         }
     }
@@ -125,7 +125,7 @@ impl Store {
         &mut self,
         requested: usize,
         bytes: usize,
-        hit: bool,
+        is_hit: bool,
         owner: Cow<'static, str>,
         now: Instant,
     ) -> Loan {
@@ -149,8 +149,8 @@ impl Store {
         counts.in_use_bytes_peak = counts.in_use_bytes_peak.max(counts.in_use_bytes);
         counts.held_bytes_peak = counts.held_bytes_peak.max(counts.held_bytes());
         counts.total_bytes += bytes;
-        counts.hits += u64::from(hit);
-        counts.misses += u64::from(!hit);
+        counts.hits += u64::from(is_hit);
+        counts.misses += u64::from(!is_hit);
         loan
     }
 
@@ -166,7 +166,7 @@ impl Store {
         self.counts.buffers -= 1;
         self.counts.requested_bytes -= loan.requested_bytes;
         self.counts.in_use_bytes -= bytes;
-        if self.closed {
+        if self.is_closed {
             self.counts.releases += 1;
         } else {
             self.counts.parked_bytes += bytes;
@@ -205,10 +205,10 @@ impl Store {
         if !is_due(self.oldest) {
             return 0;
         }
-        let given = self.give(|free| is_due(free.since));
+        let given_back = self.give(|free| is_due(free.since));
         let fronts = self.cached.values().filter_map(VecDeque::front);
         self.oldest = fronts.map(|free| free.since).min().unwrap_or(now);
-        given
+        given_back
     }
 
     /// Frees all free allocations. Returns their bytes.
@@ -234,7 +234,7 @@ impl Store {
     /// Frees everything, and keeps nothing from now on.
     pub(super) fn close(&mut self) {
         self.clear();
-        self.closed = true;
+        self.is_closed = true;
         self.counts.releases += self.parked.len() as u64;
         self.counts.parked_bytes = 0;
         self.parked.clear();

@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The latency is measured of the first of every so many items of a batch.
+/// The latency is measured for one item, the first, of each group of this many items of a batch.
 const ITEMS_PER_SAMPLE: usize = 64;
 
 /// The most entries of a batch that take no room on the device: rejected items, and items of extent
@@ -143,7 +143,7 @@ impl<W: Workload> Batch<W> {
     pub(crate) fn expire(&mut self, now: Instant, mut take: impl FnMut(u32, W::Item)) {
         while let Some(index) = self.next_expired(now) {
             if self.entries[index as usize].location.is_ok()
-                && let Some(item) = self.take_out(index, expiry)
+                && let Some(item) = self.take_out(index, expiry_error)
             {
                 take(index, item);
             }
@@ -200,7 +200,7 @@ impl<W: Workload> Batch<W> {
         while let Some(index) = self.next_expired(now) {
             let location = &mut self.entries[index as usize].location;
             if location.is_ok() {
-                *location = Err(expiry());
+                *location = Err(expiry_error());
                 expired += 1;
             }
         }
@@ -221,7 +221,7 @@ impl<W: Workload> Batch<W> {
 }
 
 #[cold]
-pub(crate) fn expiry() -> Error {
+pub(crate) fn expiry_error() -> Error {
     let message = "the item has expired: no slot was free for its batch before `expires_at`";
     Error::new(ErrorKind::Expired, message).fix("submit less at a time, or let items wait longer")
 }
@@ -320,7 +320,7 @@ impl<W: Workload> Batcher<W> {
         match extent {
             Ok(extent) if !extent.fits(self.max) => {
                 self.open.ends_here = true;
-                Err(self.too_large(extent))
+                Err(self.too_large_error(extent))
             }
             extent => extent,
         }
@@ -364,14 +364,14 @@ impl<W: Workload> Batcher<W> {
         if let Some(expires_at) = options.expires_at {
             self.open.expiries.push(Reverse((expires_at, index as u32)));
         }
-        let at = self.open.total;
+        let start = self.open.total;
         // It does not overflow: there is room for the item.
-        self.open.total = at.wrapping_add(needed);
+        self.open.total = start.wrapping_add(needed);
         self.open.items += u32::from(extent.is_ok());
         self.open.empty_entries += u32::from(needed == Extent::default());
         self.open.entries.push(Entry {
             item: Some(item),
-            location: extent.map(|extent| Location { at, extent }),
+            location: extent.map(|extent| Location { at: start, extent }),
         });
         self.is_full()
     }
@@ -439,7 +439,7 @@ impl<W: Workload> Batcher<W> {
     }
 
     #[cold]
-    fn too_large(&self, extent: Extent) -> Error {
+    fn too_large_error(&self, extent: Extent) -> Error {
         let excess = beyond(self.axes, extent, self.max);
         let excess = excess.expect("an extent that does not fit exceeds along an axis");
         Error::new(ErrorKind::Capacity, format!("the item has {excess}"))

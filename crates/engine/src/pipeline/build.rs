@@ -109,7 +109,7 @@ pub(super) fn build<W: Workload>(
         let buffers = recorded.largest().recording.buffers();
         let slots = size.slots * backends.len();
         let memory = MemoryPlan::new(buffers, slots, backends.len(), device.shares_host_memory);
-        memory.within_budget(config.memory_bytes_max)?;
+        memory.check_budget(config.memory_bytes_max)?;
         let count = size.count(config.urgent_slots);
         let error = match open(&workload, &handles, backends, &recorded, count, config) {
             Ok(slots) => {
@@ -152,7 +152,7 @@ pub(super) fn build<W: Workload>(
             _ => return Err(error),
         };
         let Some(step) = next else {
-            return Err(too_little(error, &memory, config));
+            return Err(too_little_memory_error(error, &memory, config));
         };
         tracing::warn!(%error, %step, "memory ran out; the engine tries with less");
         shrunk.push(step);
@@ -193,7 +193,7 @@ fn device_names(backends: &[Arc<dyn Backend>]) -> Vec<String> {
 }
 
 /// The error of memory that does not suffice for the smallest plan, which it lists.
-fn too_little(error: Error, memory: &MemoryPlan, config: &EngineConfig) -> Error {
+fn too_little_memory_error(error: Error, memory: &MemoryPlan, config: &EngineConfig) -> Error {
     let least = match config.memory_bytes_max {
         None => "the least that the engine takes",
         Some(_) => "the plan that memory_bytes_max allows, which is not made smaller,",

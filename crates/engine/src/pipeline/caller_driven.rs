@@ -1,6 +1,6 @@
 //! [`Pipeline`]: the front without threads, which its caller drives.
 
-use super::batch::{Batch, Batcher, expiry};
+use super::batch::{Batch, Batcher, expiry_error};
 use super::build::{Built, Shrunk, build};
 use super::config::{EngineConfig, SubmitOptions, TrySubmitError};
 use super::counters::{Counters, add};
@@ -53,7 +53,7 @@ pub struct Pipeline<W: Workload> {
     /// Batches that closed while no slot was free.
     waiting: VecDeque<Box<Batch<W>>>,
     /// Whether to close the open batch as soon as no batch waits.
-    flush_wanted: bool,
+    wants_flush: bool,
     outputs: Vec<Result<W::Output>>,
     /// Finished items with their numbers.
     done: VecDeque<(u64, Completion<W>)>,
@@ -66,8 +66,8 @@ impl<W: Workload> Pipeline<W> {
     /// [`EngineConfig::wait`] sets how [`Pipeline::wait`] waits.
     ///
     /// # Errors
-    /// Those of [`Engine::new`](super::Engine::new), and [`ErrorKind::Config`](crate::ErrorKind::Config) if
-    /// [`EngineConfig::urgent_slots`] is not 0.
+    /// The errors of [`Engine::new`](super::Engine::new), and
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if [`EngineConfig::urgent_slots`] is not 0.
     pub fn new(
         workload: W,
         backends: &[Arc<dyn Backend>],
@@ -90,7 +90,7 @@ impl<W: Workload> Pipeline<W> {
             shared: OfProcess::new(shared),
             ring,
             waiting: VecDeque::new(),
-            flush_wanted: false,
+            wants_flush: false,
             outputs: Vec::new(),
             done: VecDeque::new(),
             memory,
@@ -111,7 +111,7 @@ impl<W: Workload> Pipeline<W> {
     /// only calls [`Pipeline::flush`] after the item.
     ///
     /// # Errors
-    /// Those of [`Pipeline::submit`].
+    /// The errors of [`Pipeline::submit`].
     pub fn submit_at(
         &mut self,
         item: W::Item,
@@ -159,8 +159,8 @@ impl<W: Workload> Pipeline<W> {
         if self.is_in_child() {
             return;
         }
-        self.flush_wanted = !self.waiting.is_empty();
-        if !self.flush_wanted {
+        self.wants_flush = !self.waiting.is_empty();
+        if !self.wants_flush {
             self.close();
         }
     }
@@ -243,7 +243,7 @@ impl<W: Workload> Pipeline<W> {
     /// See [`Engine::set_uniforms`](super::Engine::set_uniforms).
     ///
     /// # Errors
-    /// Those of `set`.
+    /// The errors of `set`.
     pub fn set_uniforms(
         &mut self,
         set: impl FnOnce(&mut Uniforms<'_>) -> Result<()>,
@@ -309,7 +309,7 @@ impl<W: Workload> Pipeline<W> {
         for batch in timed {
             let first = batch.first;
             batch.expire(now, |index, item| {
-                let result = Err(expiry());
+                let result = Err(expiry_error());
                 let number = first + u64::from(index);
                 self.done.push_back((number, Completion { item, result }));
             });
@@ -384,7 +384,7 @@ impl<W: Workload> Pipeline<W> {
         }
         self.batcher.recycle(batch);
         self.start_next();
-        if self.flush_wanted && self.waiting.is_empty() {
+        if self.wants_flush && self.waiting.is_empty() {
             self.flush();
         }
     }

@@ -208,7 +208,7 @@ impl<W: Workload> Dispatcher<W> {
                 self.finish_admission(admitted);
             }
             let Some(mut start) = next.start else { return };
-            let more = start.more;
+            let more = start.has_more;
             let bytes = self.shared.program.uploads.bytes(start.batch.total);
             next = match self.workers_for(bytes) {
                 Some(workers) => {
@@ -230,7 +230,7 @@ impl<W: Workload> Dispatcher<W> {
 
     /// Wakes the tasks of items that wait for room no longer.
     fn finish_admission(&self, admitted: Admitted<W>) {
-        if admitted.timed {
+        if admitted.changes_due {
             self.devices.wake_all();
         }
         for waker in admitted.wakers {
@@ -248,17 +248,17 @@ impl<W: Workload> Dispatcher<W> {
 
     /// Fails if this thread runs the engine's code, or is of the pool that computes its batches: a part of
     /// an item that the workload shares out among the pool's threads looks like any other work there.
-    pub(super) fn check_outside(&self, what: &str, fix: &str) -> Result<()> {
+    pub(super) fn check_outside(&self, call: &str, fix: &str) -> Result<()> {
         if self.computes() && self.shared.pool.current_thread_index().is_some() {
             return Err(Error::usage(format!(
-                "{what} here would wait for itself: this thread is of the pool that computes the batches"
+                "{call} here would wait for itself: this thread is of the pool that computes the batches"
             ))
             .fix(fix));
         }
-        check_outside(self.shared.engine, what, fix)
+        check_outside(self.shared.engine, call, fix)
     }
 
-    /// The threads for large batches, if they are faster than this one at copying so many bytes.
+    /// The threads for large batches, if they are faster than this one at copying `bytes` bytes.
     fn workers_for(&self, bytes: usize) -> Option<&ThreadPool> {
         (self.shared.workers.as_deref()).filter(|_| is_large(bytes))
     }
@@ -475,7 +475,7 @@ impl<W: Workload> TicketEngine<W> for Dispatcher<W> {
         // A thread of the pool may be the only one that can compute the batch.
         #[cfg(not(loom))]
         crate::backend::help_until(&self.shared.pool, is_over);
-        // Drops the workload, which is the embedder's code, if the engine is gone by now.
+        // Drops the workload, which is the embedder's code, if the engine was dropped meanwhile.
         unwinding(|| drop(self));
     }
 
@@ -510,7 +510,7 @@ impl<W: Workload> TicketEngine<W> for Dispatcher<W> {
         if let Cancelled::Emptied(batch) = cancelled {
             self.answer(batch, None, &mut Vec::new());
         }
-        // As in `help`.
+        // May run the last drop of the workload, the embedder's code: see `help`.
         unwinding(|| drop(self));
         is_taken
     }

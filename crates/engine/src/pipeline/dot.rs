@@ -30,7 +30,7 @@ pub fn dot<W: Workload>(
 /// Draws the same as an SVG file of page width, by stages. See [`Executor::svg`].
 ///
 /// # Errors
-/// As [`dot`].
+/// The errors of [`dot`].
 pub fn graph_svg<W: Workload>(
     workload: &W,
     backend: &Arc<dyn Backend>,

@@ -105,8 +105,8 @@ fn workers(threads: usize, engine: EngineId) -> Result<ThreadPool> {
             InsideEngine::enter(engine).stay();
         })
         .build();
-    let refused = |error: ThreadPoolBuildError| Error::new(ErrorKind::Io, error.to_string());
-    pool.map_err(refused)
+    let pool_error = |error: ThreadPoolBuildError| Error::new(ErrorKind::Io, error.to_string());
+    pool.map_err(pool_error)
 }
 
 /// The completion thread of a device: finishes its batches, in the order in which they are done,
@@ -161,7 +161,7 @@ impl Timer {
                 let due = dispatcher.expire_due(Instant::now());
                 let is_over = dispatcher.is_over();
                 drop(breaks);
-                // Drops the workload, which is the embedder's code, if the engine is gone by now.
+                // Drops the workload, which is the embedder's code, if the engine was dropped meanwhile.
                 unwinding(|| drop(dispatcher));
                 match due {
                     _ if is_over => return,

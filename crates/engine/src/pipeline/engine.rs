@@ -67,7 +67,7 @@ pub struct Engine<W: Workload> {
 }
 
 impl<W: Workload> Engine<W> {
-    /// The memory that an engine with this configuration needs on so many such devices.
+    /// The memory that an engine with this configuration needs on `devices` devices such as `device`.
     ///
     /// # Errors
     /// [`ErrorKind::Config`] for a configuration that is not valid, [`ErrorKind::Usage`] for a
@@ -134,7 +134,7 @@ impl<W: Workload> Engine<W> {
     /// [`Engine::open`] on the GPU with the default options, or on the CPU if there is no GPU.
     ///
     /// # Errors
-    /// Those of [`Engine::open`].
+    /// The errors of [`Engine::open`].
     pub fn auto(workload: W, config: &EngineConfig) -> Result<Self> {
         Self::open(workload, Choice::Auto, &CudaOptions::default(), config)
     }
@@ -146,7 +146,7 @@ impl<W: Workload> Engine<W> {
     /// have a core to wake on.
     ///
     /// # Errors
-    /// Those of [`Engine::new`], and [`ErrorKind::Unavailable`] for a GPU that cannot be used.
+    /// The errors of [`Engine::new`], and [`ErrorKind::Unavailable`] for a GPU that cannot be used.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/double.rs"));
@@ -204,7 +204,7 @@ impl<W: Workload> Engine<W> {
     /// Submits one item with options.
     ///
     /// # Errors
-    /// Those of [`Engine::submit`].
+    /// The errors of [`Engine::submit`].
     pub fn submit_with(&self, item: W::Item, options: SubmitOptions) -> Result<Ticket<W>> {
         self.check_outside("submitting", "use try_submit")?;
         let extent = self.shared().extent(&item);
@@ -225,7 +225,7 @@ impl<W: Workload> Engine<W> {
     /// before it is ready, this takes the item back as [`Ticket::cancel`] does, and drops it.
     ///
     /// # Errors
-    /// Those of [`Engine::submit`], except that it may be awaited in the engine's own code.
+    /// The errors of [`Engine::submit`], except that it may be awaited in the engine's own code.
     ///
     /// ```
     /// # use tapeloop_engine::pipeline::SubmitOptions;
@@ -244,7 +244,7 @@ impl<W: Workload> Engine<W> {
     /// for room as [`Engine::submit`] does.
     ///
     /// # Errors
-    /// Those of [`Engine::submit`]. The items that were not taken yet are dropped then.
+    /// The errors of [`Engine::submit`]. The items that were not taken yet are dropped then.
     pub fn submit_many(&self, items: impl IntoIterator<Item = W::Item>) -> Result<Tickets<W>> {
         self.check_outside("submitting", "use try_submit")?;
         self.shared().ended.check()?;
@@ -294,14 +294,14 @@ impl<W: Workload> Engine<W> {
         !self.shared().ended.process().is_current()
     }
 
-    fn check_outside(&self, what: &str, fix: &str) -> Result<()> {
-        self.dispatcher().check_outside(what, fix)
+    fn check_outside(&self, call: &str, fix: &str) -> Result<()> {
+        self.dispatcher().check_outside(call, fix)
     }
 
     /// Closes the open batch without waiting for it to fill.
     ///
     /// # Errors
-    /// Those of [`Engine::submit`].
+    /// The errors of [`Engine::submit`].
     pub fn flush(&self) -> Result<()> {
         self.check_outside("flushing", "flush on another thread, or submit as urgent")?;
         self.dispatcher().flush()
@@ -313,7 +313,7 @@ impl<W: Workload> Engine<W> {
     /// The sink gets the errors of items and of their batches with the items. It must not wait for
     /// a ticket from before the run. A source must not wait for the results of its own items: a
     /// batch starts only when it is full or the source ends. After an error this returns when the
-    /// source has given its next item or has ended, so a source that waits must come to an end.
+    /// source has given its next item or has ended, so a source that waits must end.
     ///
     /// # Errors
     /// The sink's error, the error that ended the engine, or [`ErrorKind::Usage`] in the engine's
@@ -333,7 +333,7 @@ impl<W: Workload> Engine<W> {
     /// error it may still run for batches that were submitted before.
     ///
     /// # Errors
-    /// Those of [`Engine::run`], and [`ErrorKind::Usage`] if `map` panicked.
+    /// The errors of [`Engine::run`], and [`ErrorKind::Usage`] if `map` panicked.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/double.rs"));
@@ -380,8 +380,8 @@ impl<W: Workload> Engine<W> {
     /// for each item belongs in the item. `set` runs before anything changes, and may call the engine.
     ///
     /// # Errors
-    /// Those of `set`, [`ErrorKind::Closed`] when the engine has ended, and [`ErrorKind::Usage`] in a child
-    /// of the process that made the engine.
+    /// The errors of `set`, [`ErrorKind::Closed`] when the engine has ended, and
+    /// [`ErrorKind::Usage`] in a child of the process that made the engine.
     ///
     /// ```
     /// # use tapeloop_engine::*;

@@ -13,9 +13,8 @@ use crate::workload::{HostMemory, LeaseSource};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
-/// Of the slots of a device that take the same batches, so many are not lent at any time: one runs a
-/// batch while the next is written into the other. None in a model of the threads, so that a batch
-/// must wait for a lent slot.
+/// How many slots of a device, ordinary or urgent, are never lent: one runs a batch while the next is
+/// written into the other. 0 in a model of the threads, so that a batch must wait for a lent slot.
 const UNLENT_MIN: usize = if cfg!(loom) { 0 } else { 2 };
 
 /// How many more slots may be lent: by device, of the ordinary slots and of those that are kept for

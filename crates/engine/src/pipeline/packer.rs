@@ -78,7 +78,7 @@ impl<W: Workload> Packer<W> {
     /// fails, none. Batches that are packed from now on have the new values.
     ///
     /// # Errors
-    /// Those of `set`.
+    /// The errors of `set`.
     pub fn set_uniforms(&self, set: impl FnOnce(&mut Uniforms<'_>) -> Result<()>) -> Result<()> {
         self.process.check(PACKER)?;
         let changes = changes(self.program.uniforms(), set)?;

@@ -98,7 +98,7 @@ impl MemoryPlan {
         self.lines.iter().map(side).fold(0, u64::saturating_add)
     }
 
-    pub(crate) fn within_budget(&self, budget: Option<u64>) -> Result<()> {
+    pub(crate) fn check_budget(&self, budget: Option<u64>) -> Result<()> {
         match budget {
             Some(max) if self.device_bytes().saturating_add(self.host_bytes()) > max => {
                 Err(Error::new(
@@ -214,7 +214,7 @@ mod tests {
         let buffers = [decl("a", huge, View::Device), decl("b", huge, View::Device)];
         let plan = MemoryPlan::new(&buffers, 2, 1, false);
         assert_eq!(plan.device_bytes(), u64::MAX);
-        assert!(plan.within_budget(Some(1 << 60)).is_err());
-        assert!(plan.within_budget(None).is_ok());
+        assert!(plan.check_budget(Some(1 << 60)).is_err());
+        assert!(plan.check_budget(None).is_ok());
     }
 }

@@ -29,7 +29,7 @@ pub(super) struct Start<W: Workload> {
     pub(super) slot: Slot<Free>,
     pub(super) batch: Box<Batch<W>>,
     /// Whether another batch may be able to start too.
-    pub(super) more: bool,
+    pub(super) has_more: bool,
 }
 
 /// What to do once the queue is unlocked.
@@ -107,11 +107,11 @@ pub(super) enum Cancelled<W: Workload> {
 /// What adding an item changed.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Added {
-    /// A batch was closed.
-    pub(super) closed: bool,
-    /// [`Queue::closes_at`] may be earlier than before.
-    pub(super) timed: bool,
-    /// [`Queue::expires_at`] is earlier than before.
+    /// Whether a batch was closed.
+    pub(super) has_closed: bool,
+    /// Whether [`Queue::closes_at`] may be earlier than before.
+    pub(super) changes_due: bool,
+    /// Whether [`Queue::expires_at`] is earlier than before.
     pub(super) expires_first: bool,
 }
 
@@ -212,8 +212,8 @@ impl<W: Workload> Queue<W> {
         let has_closed = closes && self.close(shared, place, urgent);
         let is_timed = place == NORMAL && self.closes_by_time();
         Added {
-            closed: closed_before || has_closed,
-            timed: (is_first || deadline.is_some()) && !has_closed && is_timed,
+            has_closed: closed_before || has_closed,
+            changes_due: (is_first || deadline.is_some()) && !has_closed && is_timed,
             expires_first: expires_at.is_some() && self.note_expiry(expires_at),
         }
     }
@@ -255,10 +255,12 @@ impl<W: Workload> Queue<W> {
                 continue;
             };
             closed[position].cancel(items, &mut take);
-            return match closed[position].is_emptied() {
-                _ if !is_taken => Cancelled::Late,
-                true => Cancelled::Emptied(closed.remove(position).expect("it was found there")),
-                false => Cancelled::Taken,
+            return if !is_taken {
+                Cancelled::Late
+            } else if closed[position].is_emptied() {
+                Cancelled::Emptied(closed.remove(position).expect("it was found there"))
+            } else {
+                Cancelled::Taken
             };
         }
         Cancelled::Late
@@ -401,7 +403,7 @@ impl<W: Workload> Queue<W> {
                 let admitted = admitted.get_or_insert_default();
                 let before = admitted.wakers.len();
                 self.admit(shared, admitted);
-                start.more |= admitted.wakers.len() > before;
+                start.has_more |= admitted.wakers.len() > before;
             }
         }
         if !self.is_empty() {
@@ -458,8 +460,13 @@ impl<W: Workload> Queue<W> {
             || !self.lost.is_empty()
             || !self.normal.is_empty()
             || self.batchers[NORMAL].is_open();
-        let more = !self.free.is_empty() && waits || !self.free_urgent.is_empty() && urgent_waits;
-        Start { slot, batch, more }
+        let has_more =
+            !self.free.is_empty() && waits || !self.free_urgent.is_empty() && urgent_waits;
+        Start {
+            slot,
+            batch,
+            has_more,
+        }
     }
 
     /// Takes a batch back whose device was lost.

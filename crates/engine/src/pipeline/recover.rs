@@ -224,9 +224,11 @@ impl<W: Workload> Shared<W> {
         let mut hunt = Hunt::new(self, batch, slot);
         let mut open = vec![(0..hunt.placed.len(), Known::Nothing)];
         while let Some((range, known)) = open.pop() {
-            let whole = range.len();
+            let length = range.len();
             let part = match known {
-                Known::Suspect | Known::Guilty if whole > 1 => range.start..range.start + whole / 2,
+                Known::Suspect | Known::Guilty if length > 1 => {
+                    range.start..range.start + length / 2
+                }
                 _ => range.clone(),
             };
             let rest = part.end..range.end;
@@ -235,7 +237,7 @@ impl<W: Workload> Shared<W> {
                 Ok(()) => open.push((rest, Known::Suspect)),
                 Err(error) if is_of_worker(&error) => open.push((range, known)),
                 Err(error) if is_loss(&error) => match known {
-                    Known::Guilty if whole == 1 => hunt.quarantine(range.start, error),
+                    Known::Guilty if length == 1 => hunt.quarantine(range.start, error),
                     _ => {
                         if !rest.is_empty() {
                             open.push((rest, Known::Nothing));

@@ -75,14 +75,14 @@ pub(crate) fn is_inside_any() -> bool {
     is_inside.unwrap_or(false)
 }
 
-/// Fails if this thread runs the engine's code. `what` names the refused call.
+/// Fails if this thread runs the engine's code. `call` names the refused call.
 ///
 /// # Errors
 /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) with `fix` if it does.
-pub(crate) fn check_outside(engine: EngineId, what: &str, fix: &str) -> Result<()> {
+pub(crate) fn check_outside(engine: EngineId, call: &str, fix: &str) -> Result<()> {
     if is_inside(engine) {
         Err(Error::usage(format!(
-            "{what} here would wait for itself: this thread runs the engine's own code"
+            "{call} here would wait for itself: this thread runs the engine's own code"
         ))
         .fix(fix))
     } else {

@@ -48,7 +48,7 @@ impl ResidentContents {
     /// Lets the workload write them.
     ///
     /// # Errors
-    /// Those of [`Workload::fill_resident`].
+    /// The errors of [`Workload::fill_resident`].
     pub(super) fn fill<W: Workload>(&mut self, workload: &W, handles: &W::Buffers) -> Result<()> {
         let parts = self.0.iter_mut().map(|resident| {
             let contents = Arc::get_mut(&mut resident.contents);
@@ -62,7 +62,7 @@ impl ResidentContents {
     /// Copies them to a device, and binds `buckets` to them.
     ///
     /// # Errors
-    /// Those of [`Backend::allocate_filled`].
+    /// The errors of [`Backend::allocate_filled`].
     pub(super) fn upload(&self, backend: &dyn Backend, mut buckets: Buckets) -> Result<Buckets> {
         for ResidentBuffer {
             buffer,

@@ -96,7 +96,7 @@ impl<B> Ring<B> {
     /// with [`Mode::Resident`](crate::replay::Mode::Resident): a loop notes them for each batch.
     ///
     /// # Errors
-    /// Those of [`Ring::submit`].
+    /// The errors of [`Ring::submit`].
     pub fn submit_timed(
         &mut self,
         slot: Slot<Filling>,

@@ -70,7 +70,7 @@ pub(crate) struct InFlight<B> {
     /// be on the device.
     failed: Option<Error>,
     /// Whether the device has reported an error of the batch. It reports one only.
-    reported: bool,
+    has_reported: bool,
     /// Since when the slot needs a fence after its work; `None` if it has one.
     unfenced_since: Option<Instant>,
 }
@@ -84,7 +84,7 @@ pub struct Done<B> {
 pub struct Failed<B> {
     /// The error.
     pub error: Error,
-    /// What was attached to the batch.
+    /// The data that was attached to the batch.
     pub batch: B,
     pub(crate) slot: Slot<Free>,
 }
@@ -377,7 +377,7 @@ impl Slot<Filling> {
     /// Replays a bucket of this slot with other bindings from now on.
     ///
     /// # Errors
-    /// Those of [`Executor::update`].
+    /// The errors of [`Executor::update`].
     pub fn rebind(&mut self, bucket: usize, bindings: Bindings) -> Result<Rung> {
         let core = &mut *self.core;
         let _span = debug_span!("rebind", slot = core.index, bucket).entered();
@@ -393,7 +393,7 @@ impl Slot<Filling> {
     /// Calls [`Executor::declare`] for this slot.
     ///
     /// # Errors
-    /// Those of [`Executor::declare`].
+    /// The errors of [`Executor::declare`].
     pub fn declare(&mut self, view: AllocationView) -> Result<()> {
         let core = &mut *self.core;
         core.executor.declare(&mut *core.device_slot, view)
@@ -402,7 +402,7 @@ impl Slot<Filling> {
     /// Calls [`Executor::withdraw`] for this slot.
     ///
     /// # Errors
-    /// Those of [`Executor::withdraw`].
+    /// The errors of [`Executor::withdraw`].
     pub fn withdraw(&mut self, allocation: &Allocation) -> Result<()> {
         let core = &mut *self.core;
         core.executor.withdraw(&mut *core.device_slot, allocation)
@@ -474,7 +474,7 @@ impl<B> Slot<Done<B>> {
         bytemuck::cast_slice(self.core.device_slot.host(buffer.id()))
     }
 
-    /// What was attached to the batch.
+    /// The data that was attached to the batch.
     pub fn batch(&self) -> &B {
         &self.state.batch
     }
@@ -493,7 +493,10 @@ impl<B> Slot<Done<B>> {
     }
 
     pub(crate) fn host(&self, buffer: BufferId) -> &[u8] {
-        assert!(self.is_of(buffer.of), "the slot is of another recording");
+        assert!(
+            self.is_of(buffer.recording),
+            "the slot is of another recording"
+        );
         self.core.device_slot.host(buffer)
     }
 

@@ -200,10 +200,12 @@ impl<W: Workload> Shared<W> {
                 // The batch was not submitted.
                 failed.batch.submitted_at = None;
                 self.meter.refused(&start, Instant::now());
-                match failed.error.scope() < ErrorScope::Device {
-                    true => SubmitOutcome::Submitted(Ok(failed.wait_out())),
-                    false if self.comes_back(&failed) => SubmitOutcome::Submitted(Err(failed)),
-                    false => SubmitOutcome::Finished(Err(failed)),
+                if failed.error.scope() < ErrorScope::Device {
+                    SubmitOutcome::Submitted(Ok(failed.wait_out()))
+                } else if self.comes_back(&failed) {
+                    SubmitOutcome::Submitted(Err(failed))
+                } else {
+                    SubmitOutcome::Finished(Err(failed))
                 }
             }
         }

@@ -247,10 +247,12 @@ impl Statistics {
         if unpack > device.max(fill) {
             return Stage::Unpack;
         }
-        match fill > device {
-            true => Stage::Fill,
-            false if later > self.device.busy_ns => Stage::Unpack,
-            false => Stage::Device,
+        if fill > device {
+            Stage::Fill
+        } else if later > self.device.busy_ns {
+            Stage::Unpack
+        } else {
+            Stage::Device
         }
     }
 

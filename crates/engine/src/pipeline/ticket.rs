@@ -54,7 +54,7 @@ impl<W: Workload> Part<W> {
         }
     }
 
-    /// Takes the items back if their batch has no slot yet. Returns whether it did.
+    /// Takes the items back if their batch has no slot yet. Returns whether they were taken back.
     fn cancel(&mut self, mut take: impl FnMut(W::Item)) -> bool {
         let is_taken = self.answers.cancel(self.items.clone(), &mut take);
         if is_taken {
@@ -123,7 +123,8 @@ impl<W: Workload> Ticket<W> {
     /// not ready then; the ticket can be waited for again.
     ///
     /// # Errors
-    /// Those of [`Ticket::wait`], and [`ErrorKind::Usage`] if the ticket has returned its result.
+    /// The errors of [`Ticket::wait`], and [`ErrorKind::Usage`] if the ticket has returned its
+    /// result.
     pub fn wait_timeout(&mut self, timeout: Duration) -> Result<Option<Completion<W>>> {
         // A timeout beyond the clock's range never ends.
         let end = Instant::now().checked_add(timeout);
@@ -243,7 +244,7 @@ impl<W: Workload> Tickets<W> {
     /// Waits for the items and their results, in the order in which they were submitted.
     ///
     /// # Errors
-    /// Those of [`Ticket::wait`]. The results of the other items are dropped then.
+    /// The errors of [`Ticket::wait`]. The results of the other items are dropped then.
     pub fn wait(mut self) -> Result<Vec<Completion<W>>> {
         for part in &self.parts {
             part.wait(None)?;

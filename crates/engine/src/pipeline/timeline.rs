@@ -49,15 +49,15 @@ impl Default for TimelineConfig {
 
 impl TimelineConfig {
     pub(super) fn check(&self) -> Result<()> {
-        let refused = |text: String, fix: &str| Err(Error::config(text).fix(fix));
+        let config_error = |text: String, fix: &str| Err(Error::config(text).fix(fix));
         if self.every == 0 || self.window == Some(0) {
             let text = "a timeline with every = 0 or window = 0 samples no batch";
-            return refused(text.to_owned(), "set at least 1");
+            return config_error(text.to_owned(), "set at least 1");
         }
         if self.spans_max < SPANS_OF_BATCH_MAX {
             let text = format!("spans_max = {} does not hold one batch", self.spans_max);
             let fix = format!("set at least {SPANS_OF_BATCH_MAX}, or leave the timeline out");
-            return refused(text, &fix);
+            return config_error(text, &fix);
         }
         Ok(())
     }

@@ -18,7 +18,7 @@ const PARTS_OF_THREAD: usize = 4;
 #[derive(Clone, Copy)]
 pub(crate) struct BatchThreads<'a> {
     pub(super) pool: &'a ThreadPool,
-    /// A batch has so many parts at most.
+    /// The most parts of a batch.
     pub(super) parts_max: usize,
 }
 
@@ -33,13 +33,13 @@ impl<'a> BatchThreads<'a> {
         BatchThreads { pool, parts_max }
     }
 
-    /// The number of parts of a batch of so many bytes, which threads write or read at the same time.
+    /// The number of parts of a batch of `bytes` bytes, which threads write or read at the same time.
     pub(super) fn parts(self, bytes: usize) -> usize {
         self.parts_max.min(bytes / PARALLEL_BYTES_MIN).max(1)
     }
 }
 
-/// Whether another thread is worth its wake-up for writing or reading so many bytes.
+/// Whether another thread is worth its wake-up for writing or reading `bytes` bytes.
 pub(super) fn is_large(bytes: usize) -> bool {
     bytes >= PARALLEL_BYTES_MIN
 }

@@ -243,7 +243,7 @@ impl RecordingId {
 /// of one ladder ([`Recorder::ladder`](super::Recorder::ladder)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BufferId {
-    pub(crate) of: RecordingId,
+    pub(crate) recording: RecordingId,
     pub(crate) index: u16,
 }
 
@@ -257,7 +257,7 @@ impl BufferId {
     #[cfg(all(feature = "supervise", target_os = "linux"))]
     pub(crate) fn of_slot(index: u16) -> Self {
         BufferId {
-            of: RecordingId(u64::MAX),
+            recording: RecordingId(u64::MAX),
             index,
         }
     }

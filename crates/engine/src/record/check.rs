@@ -38,8 +38,8 @@ pub(super) fn check(recording: &Recording) -> Result<()> {
 /// What the commands so far have done to a buffer.
 #[derive(Clone, Copy, Default)]
 struct State {
-    written: bool,
-    downloaded: bool,
+    is_written: bool,
+    is_downloaded: bool,
 }
 
 fn check_buffers(buffers: &[BufferDecl]) -> Result<()> {
@@ -86,11 +86,11 @@ fn check_command(recording: &Recording, command: &Command, state: &mut [State]) 
         let is_header = recording.header == Some(id) && !matches!(command, Command::Upload(_));
         let message = if writes && is_header {
             "the engine fills the header, and kernels only read it"
-        } else if reads && !before.written && decl(id).view != View::Resident {
+        } else if reads && !before.is_written && decl(id).view != View::Resident {
             "it is read before anything wrote it"
-        } else if matches!(command, Command::Upload(_)) && before.written {
+        } else if matches!(command, Command::Upload(_)) && before.is_written {
             "it is uploaded after it was written"
-        } else if writes && before.downloaded {
+        } else if writes && before.is_downloaded {
             "it is written after it was downloaded"
         } else {
             return;
@@ -102,8 +102,8 @@ fn check_command(recording: &Recording, command: &Command, state: &mut [State]) 
     }
     command.visit_buffers(|id, _, writes| {
         let state = &mut state[id.index()];
-        state.written |= writes;
-        state.downloaded |= matches!(command, Command::Download(_));
+        state.is_written |= writes;
+        state.is_downloaded |= matches!(command, Command::Download(_));
     });
     Ok(())
 }

@@ -52,11 +52,11 @@ impl Kernel {
     /// [`ErrorKind::Kernel`] with the line, if the text has no such kernel, or if a parameter's
     /// type is not supported.
     pub fn declared_in(text: &str, name: &str) -> Result<Self> {
-        let refused = |error: SignatureError| {
+        let parse_error = |error: SignatureError| {
             Error::new(ErrorKind::Kernel, error.message).within(format!("line {}", error.line))
         };
         let declarations = Declarations::parse(text);
-        let kernels = declarations.kernels().map_err(refused)?;
+        let kernels = declarations.kernels().map_err(parse_error)?;
         let Some(signature) = kernels.iter().find(|kernel| kernel.name == name) else {
             let names: Vec<&str> = kernels.iter().map(|kernel| kernel.name.as_str()).collect();
             let message = format!("the text has no kernel named {name}");
@@ -73,7 +73,7 @@ impl Kernel {
             kernel = kernel.block(threads);
         }
         for parameter in &signature.parameters {
-            let kind = kind_of(&declarations, parameter).map_err(refused)?;
+            let kind = kind_of(&declarations, parameter).map_err(parse_error)?;
             kernel = kernel.param(&parameter.name, kind);
         }
         Ok(kernel)

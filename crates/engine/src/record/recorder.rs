@@ -370,7 +370,7 @@ impl Recorder {
 
     fn buffer_id(&self, index: usize) -> BufferId {
         BufferId {
-            of: self.id,
+            recording: self.id,
             index: index as u16,
         }
     }
@@ -411,7 +411,7 @@ impl Recording {
     pub fn buffers_by_id(&self) -> impl Iterator<Item = (BufferId, &BufferDecl)> {
         let recording = self.id;
         let ids = (0..self.buffers.len()).map(move |index| BufferId {
-            of: recording,
+            recording,
             index: index as u16,
         });
         ids.zip(&self.buffers)
@@ -444,7 +444,7 @@ impl Recording {
 
     /// The buffer that a handle stands for; `None` for a handle of another recording.
     pub(crate) fn buffer(&self, id: BufferId) -> Option<&BufferDecl> {
-        if id.of == self.id {
+        if id.recording == self.id {
             self.buffers.get(id.index())
         } else {
             None

@@ -190,28 +190,28 @@ pub(crate) fn check_struct(
     pointers: &[PointerField],
     passed: &StructArg,
 ) -> Result<()> {
-    let refused = |message: String| Err(Error::usage(message));
+    let usage_error = |message: String| Err(Error::usage(message));
     if bytes == 0 || bytes > STRUCT_BYTES_MAX {
-        return refused(format!(
+        return usage_error(format!(
             "a struct of {bytes} bytes; it must have 1 to {STRUCT_BYTES_MAX}"
         ));
     }
     for (place, field) in pointers.iter().enumerate() {
         let offset = field.offset;
         if !offset.is_multiple_of(WORD_BYTES) || offset >= bytes || bytes - offset < WORD_BYTES {
-            return refused(format!(
+            return usage_error(format!(
                 "a pointer at offset {offset} of {bytes} bytes; pointers lie inside, at multiples \
                  of {WORD_BYTES}"
             ));
         }
         if pointers[..place].iter().any(|other| other.offset == offset) {
-            return refused(format!("two pointers at offset {offset}"));
+            return usage_error(format!("two pointers at offset {offset}"));
         }
     }
     if passed.bytes.len() != bytes || passed.targets.len() != pointers.len() {
         let (got, set) = (passed.bytes.len(), passed.targets.len());
         let declared = pointers.len();
-        return refused(format!(
+        return usage_error(format!(
             "it takes {bytes} bytes with {declared} pointers, and got {got} bytes with {set}"
         ));
     }

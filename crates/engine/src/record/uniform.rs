@@ -95,7 +95,7 @@ impl UniformId {
         HEADER_LEN + self.index()
     }
 
-    /// Where it begins in the header, in bytes.
+    /// The offset of the uniform in the header, in bytes.
     pub(crate) fn offset_bytes(self) -> usize {
         self.header_index() * size_of::<u32>()
     }

@@ -109,7 +109,7 @@ impl<'a> AllowedMemory<'a> {
     }
 }
 
-fn wrong(message: String) -> Error {
+fn mismatch_error(message: String) -> Error {
     Error::new(ErrorKind::Mismatch, message)
 }
 
@@ -142,7 +142,7 @@ pub(super) fn check_lowered<'a>(
                     if memory.holds(address, bytes) {
                         Ok(())
                     } else {
-                        Err(refused(address, memory).within(side))
+                        Err(refused_address_error(address, memory).within(side))
                     }
                 })
             }
@@ -165,16 +165,16 @@ fn check_pointers(launch: &Launch, args: &[u64], memory: &AllowedMemory<'_>) -> 
             Target::Address(_) => memory.is_declared(address),
         };
         if !fits {
-            let error = refused(address, memory);
+            let error = refused_address_error(address, memory);
             return Err(error.within(word_place(launch, pointer.word)));
         }
     }
     Ok(())
 }
 
-fn refused(address: u64, memory: &AllowedMemory<'_>) -> Error {
-    let what = memory.what_is(address);
-    wrong(format!("the address {address:#x} is {what}"))
+fn refused_address_error(address: u64, memory: &AllowedMemory<'_>) -> Error {
+    let location = memory.what_is(address);
+    mismatch_error(format!("the address {address:#x} is {location}"))
         .fix("declare the memory to the executor, or point to memory that is")
 }
 
@@ -225,7 +225,7 @@ pub(super) fn check_held(body: &[Lowered], held: &[Op], memory: &AllowedMemory<'
     }
     match (held.len(), body.len()) {
         (held, lowered) if held == lowered => Ok(()),
-        (held, lowered) => Err(wrong(format!(
+        (held, lowered) => Err(mismatch_error(format!(
             "the graph holds {held} operations, and {lowered} were lowered"
         ))),
     }
@@ -239,27 +239,32 @@ fn compare(lowered: &Lowered, held: &Op, memory: &AllowedMemory<'_>) -> Result<(
     if let (Op::Launch { .. }, Op::Launch { .. }, Command::Launch(launch)) =
         (meant, held, &memory.recording.commands()[lowered.command()])
     {
-        return Err(launch_difference(launch, meant, held, memory));
+        return Err(launch_difference_error(launch, meant, held, memory));
     }
     let (held_kind, meant_kind) = (held.kind_name(), meant.kind_name());
     if held_kind != meant_kind {
-        return Err(wrong(format!(
+        return Err(mismatch_error(format!(
             "the graph holds {held_kind}, and {meant_kind} was lowered"
         )));
     }
     for ((side, found, bytes), (_, wanted, _)) in sides(held).into_iter().zip(sides(meant)) {
         if found != wanted {
-            return Err(address_difference(found, wanted, memory).within(side));
+            return Err(address_difference_error(found, wanted, memory).within(side));
         }
         let wanted = sides(meant)[0].2;
         if bytes != wanted {
-            return Err(difference("bytes", &bytes, &wanted));
+            return Err(difference_error("bytes", &bytes, &wanted));
         }
     }
-    Err(difference("byte", held, meant))
+    Err(difference_error("byte", held, meant))
 }
 
-fn launch_difference(launch: &Launch, meant: &Op, held: &Op, memory: &AllowedMemory<'_>) -> Error {
+fn launch_difference_error(
+    launch: &Launch,
+    meant: &Op,
+    held: &Op,
+    memory: &AllowedMemory<'_>,
+) -> Error {
     let (
         Op::Launch {
             function,
@@ -280,13 +285,13 @@ fn launch_difference(launch: &Launch, meant: &Op, held: &Op, memory: &AllowedMem
         unreachable!("the caller matched on the kinds");
     };
     let found = if function != held_function {
-        difference("function", &held_function.0, &function.0)
+        difference_error("function", &held_function.0, &function.0)
     } else if grid != held_grid {
-        difference("grid", held_grid, grid)
+        difference_error("grid", held_grid, grid)
     } else if block != held_block {
-        difference("block", held_block, block)
+        difference_error("block", held_block, block)
     } else if shared_bytes != held_shared_bytes {
-        difference("shared bytes", held_shared_bytes, shared_bytes)
+        difference_error("shared bytes", held_shared_bytes, shared_bytes)
     } else {
         let differs = |word: &usize| args.get(*word) != held_args.get(*word);
         let word = (0..args.len().max(held_args.len())).find(differs);
@@ -295,24 +300,24 @@ fn launch_difference(launch: &Launch, meant: &Op, held: &Op, memory: &AllowedMem
         let mut pointers = launch.kernel.pointers();
         return match (held_args.get(word), args.get(word)) {
             (Some(&found), Some(&wanted)) if pointers.any(|pointer| pointer.word == word) => {
-                address_difference(found, wanted, memory).within(place)
+                address_difference_error(found, wanted, memory).within(place)
             }
-            (Some(found), Some(wanted)) => difference("value", found, wanted).within(place),
-            _ => difference("words", &held_args.len(), &args.len()).within(place),
+            (Some(found), Some(wanted)) => difference_error("value", found, wanted).within(place),
+            _ => difference_error("words", &held_args.len(), &args.len()).within(place),
         };
     };
     found.within(format!("kernel {}", launch.kernel.name))
 }
 
-fn difference(what: &str, held: &dyn fmt::Debug, meant: &dyn fmt::Debug) -> Error {
-    wrong(format!(
-        "the graph holds {what} {held:?}, and {meant:?} was lowered"
+fn difference_error(field: &str, held: &dyn fmt::Debug, meant: &dyn fmt::Debug) -> Error {
+    mismatch_error(format!(
+        "the graph holds {field} {held:?}, and {meant:?} was lowered"
     ))
 }
 
-fn address_difference(held: u64, meant: u64, memory: &AllowedMemory<'_>) -> Error {
+fn address_difference_error(held: u64, meant: u64, memory: &AllowedMemory<'_>) -> Error {
     let (found, wanted) = (memory.what_is(held), memory.what_is(meant));
-    wrong(format!(
+    mismatch_error(format!(
         "the graph holds the address {held:#x} ({found}), and {meant:#x} ({wanted}) was lowered"
     ))
 }

@@ -37,7 +37,7 @@ impl Batch {
     /// Checks every address.
     ///
     /// # Errors
-    /// As [`check_lowered`].
+    /// The errors of [`check_lowered`].
     pub(super) fn check(&self, memory: &AllowedMemory<'_>) -> Result<Audit> {
         let commands = self.commands.iter();
         let audit = check_lowered(
@@ -70,7 +70,7 @@ impl Batch {
         Ok(())
     }
 
-    /// As [`Self::launch`], with all timestamps.
+    /// Like [`Self::launch`], with all timestamps.
     pub(super) fn launch_timed(
         &self,
         slot: &mut dyn DeviceSlot,
@@ -95,7 +95,7 @@ impl Batch {
     }
 }
 
-/// Gives a command to the slot; of a copy, the part that `live` needs.
+/// Enqueues a command on the slot. Of a copy only the live part is enqueued; nothing if it is empty.
 fn enqueue_live(
     slot: &mut dyn DeviceSlot,
     lowered: &Lowered,

@@ -65,7 +65,7 @@ struct BoundBuffer {
     /// The bytes that copies move.
     bytes: usize,
     /// Whether kernels access the host side and nothing is copied.
-    mapped: bool,
+    is_mapped: bool,
 }
 
 /// A launch with its function, grid and values.
@@ -84,7 +84,7 @@ impl Bindings {
     /// Binds a recording to the buffers of `slot` and to its kernels as `backend` loads them.
     ///
     /// # Errors
-    /// As [`Backend::load`] and [`Backend::occupancy`], with the kernel's name;
+    /// The errors of [`Backend::load`] and [`Backend::occupancy`], with the kernel's name;
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a slot with smaller or fewer buffers than
     /// the recording, for a slot of another backend, and for a recording that an engine or a
     /// packer made of a workload.
@@ -131,7 +131,7 @@ impl Bindings {
             device: None,
             host: None,
             bytes: decl.size_bytes(),
-            mapped: policy.maps(decl.size_bytes()) && is_mappable(recording, id),
+            is_mapped: policy.maps(decl.size_bytes()) && is_mappable(recording, id),
         };
         // `load` reports a failed compilation, with the kernel's name.
         let _ = backend.prepare(&recording.images());
@@ -189,8 +189,8 @@ impl Bindings {
     /// Binds the host side of a buffer to an embedder's pinned memory.
     ///
     /// # Errors
-    /// As [`Bindings::bind_device`], with device memory refused in place of pinned memory, and for
-    /// a buffer without a host side.
+    /// The errors of [`Bindings::bind_device`], with device memory refused in place of pinned
+    /// memory, and for a buffer without a host side.
     pub fn bind_host<T: Element>(&mut self, buffer: Buffer<T>, view: AllocationView) -> Result<()> {
         self.check_element::<T>(buffer.id())?;
         let decl = &self.recording.buffers()[buffer.id().index()];
@@ -230,7 +230,7 @@ impl Bindings {
             let message = "only a buffer that a single launch reads, or writes, can be mapped";
             return Err(Error::usage(message).within(buffer_place(&decl.name)));
         }
-        self.buffers[buffer.id().index()].mapped = mapped;
+        self.buffers[buffer.id().index()].is_mapped = mapped;
         Ok(())
     }
 
@@ -360,16 +360,17 @@ impl Bindings {
 
     fn check_view(&self, id: BufferId, view: &AllocationView, space: Space) -> Result<()> {
         let decl = &self.recording.buffers()[id.index()];
-        let refused = |message: String| Err(Error::usage(message).within(buffer_place(&decl.name)));
+        let usage_error =
+            |message: String| Err(Error::usage(message).within(buffer_place(&decl.name)));
         if view.allocation().space() != space {
-            return refused(format!(
+            return usage_error(format!(
                 "it is bound to {} memory, and takes {} memory here",
                 view.allocation().space().name(),
                 space.name()
             ));
         }
         if view.bytes() < decl.size_bytes() {
-            return refused(format!(
+            return usage_error(format!(
                 "it takes {} bytes, and is bound to {}",
                 decl.size_bytes(),
                 view.bytes()
@@ -380,7 +381,7 @@ impl Bindings {
         }
         let align = decl.dtype.align_bytes() as u64;
         if !view.address().is_multiple_of(align) {
-            return refused(format!(
+            return usage_error(format!(
                 "it is bound to {:#x}, which is not a multiple of {align}",
                 view.address()
             ));
@@ -390,7 +391,7 @@ impl Bindings {
         for ((other, decl), place) in others {
             let views = place.device.iter().chain(&place.host);
             if other != id && views.into_iter().any(|used| used.overlaps(view)) {
-                return refused(format!("buffer {} is bound to the same memory", decl.name));
+                return usage_error(format!("buffer {} is bound to the same memory", decl.name));
             }
         }
         Ok(())
@@ -420,7 +421,7 @@ impl Bindings {
     /// The address that kernels and copies use for the device side.
     pub(super) fn device(&self, id: BufferId) -> u64 {
         let place = &self.buffers[id.index()];
-        match (&place.device, place.mapped) {
+        match (&place.device, place.is_mapped) {
             (_, true) => self.host(id),
             (Some(view), false) => view.address(),
             (None, false) => place.own.device,
@@ -444,7 +445,7 @@ impl Bindings {
         self.buffers[id.index()].bytes
     }
     pub(super) fn is_mapped(&self, id: BufferId) -> bool {
-        self.buffers[id.index()].mapped
+        self.buffers[id.index()].is_mapped
     }
 
     pub(super) fn launch(&self, index: usize) -> &BoundLaunch {

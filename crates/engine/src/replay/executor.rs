@@ -77,7 +77,7 @@ impl Executor {
     /// [`Executor::new`], which also accepts recordings of workloads.
     ///
     /// # Errors
-    /// As [`Executor::new`].
+    /// The errors of [`Executor::new`].
     pub(crate) fn of_any(
         backend: &Arc<dyn Backend>,
         slot: &mut dyn DeviceSlot,
@@ -144,7 +144,7 @@ impl Executor {
     /// [`Replay::timed`] is false, and the refusal is logged once.
     ///
     /// # Errors
-    /// As [`Executor::replay`].
+    /// The errors of [`Executor::replay`].
     pub fn replay_timed(
         &mut self,
         slot: &mut dyn DeviceSlot,
@@ -243,7 +243,7 @@ impl Executor {
     /// What a bucket is bound to; makes it ready first.
     ///
     /// # Errors
-    /// As [`Executor::new`].
+    /// The errors of [`Executor::new`].
     pub fn bindings(&mut self, slot: &mut dyn DeviceSlot, bucket: usize) -> Result<&Bindings> {
         self.backend().id().check_process()?;
         self.buckets.make_ready(slot, bucket)?;
@@ -269,7 +269,7 @@ impl Executor {
     /// [`Executor::update`], by no cheaper rung than `least`.
     ///
     /// # Errors
-    /// As [`Executor::update`].
+    /// The errors of [`Executor::update`].
     pub fn update_from(
         &mut self,
         slot: &mut dyn DeviceSlot,
@@ -388,7 +388,7 @@ impl Executor {
     /// A graph is read back from the device. Makes the bucket ready first.
     ///
     /// # Errors
-    /// As [`Executor::new`].
+    /// The errors of [`Executor::new`].
     pub fn dot(&mut self, slot: &mut dyn DeviceSlot, bucket: usize) -> Result<String> {
         self.dot_of_size(slot, bucket, &self.size_text(bucket))
     }
@@ -408,7 +408,7 @@ impl Executor {
     /// are copied; [`Self::dot`] has them at each edge.
     ///
     /// # Errors
-    /// As [`Self::dot`].
+    /// The errors of [`Self::dot`].
     pub fn svg(&mut self, slot: &mut dyn DeviceSlot, bucket: usize) -> Result<String> {
         self.svg_of_size(slot, bucket, &self.size_text(bucket))
     }

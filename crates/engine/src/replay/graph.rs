@@ -24,8 +24,8 @@ impl From<GraphFailure> for Error {
 /// device then holds with `body`.
 ///
 /// # Errors
-/// As [`DeviceSlot::make_graph`]; [`ErrorKind::Mismatch`](crate::ErrorKind::Mismatch) if the
-/// graph holds something else than `body`.
+/// The errors of [`DeviceSlot::make_graph`]; [`ErrorKind::Mismatch`](crate::ErrorKind::Mismatch) if
+/// the graph holds something else than `body`.
 pub(super) fn make_graph(
     slot: &mut dyn DeviceSlot,
     memory: &AllowedMemory<'_>,

@@ -100,7 +100,7 @@ pub enum Verify {
     /// the CPU, where a graph is the same calls.
     #[default]
     First,
-    /// As [`Verify::First`], and every N-th batch of a slot, in every mode and on every backend.
+    /// Like [`Verify::First`], and every N-th batch of a slot, in every mode and on every backend.
     Every(NonZeroU32),
 }
 
@@ -211,15 +211,15 @@ impl Policy {
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind::Config), with the values to choose from.
     pub fn check(&self) -> Result<()> {
-        let refused = |message: &str, fix: &str| Err(Error::config(message).fix(fix));
+        let config_error = |message: &str, fix: &str| Err(Error::config(message).fix(fix));
         if self.residency.idle.max(self.residency.busy) > Residency::MAX {
-            return refused(
+            return config_error(
                 "a loop on the device may wait for at most a second",
                 "set resident_idle_us and resident_busy_us to at most 1000000",
             );
         }
         if self.ready_max == 0 {
-            return refused("ready_max = 0 keeps no bucket ready", "set at least 1");
+            return config_error("ready_max = 0 keeps no bucket ready", "set at least 1");
         }
         Ok(())
     }

@@ -62,8 +62,8 @@ impl ReadyBatch {
     /// Lowers and audits a batch, and makes its graph if `mode` replays one.
     ///
     /// # Errors
-    /// As [`make_graph`]; [`ErrorKind::Mismatch`](crate::ErrorKind::Mismatch) for an address
-    /// outside of `memory`.
+    /// The errors of [`make_graph`]; [`ErrorKind::Mismatch`](crate::ErrorKind::Mismatch) for an
+    /// address outside of `memory`.
     pub(super) fn make(
         slot: &mut dyn DeviceSlot,
         bindings: &Bindings,

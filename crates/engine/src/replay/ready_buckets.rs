@@ -31,7 +31,7 @@ pub(super) struct ReadyBuckets {
     pub(super) policy: Policy,
     pub(super) slot: DeviceSlotId,
     pub(super) buckets: Arc<Buckets>,
-    /// By bucket.
+    /// The state of each bucket, by its index.
     pub(super) states: Vec<BucketState>,
     pub(super) declared: DeclaredMemory,
     /// How many batches were replayed.
@@ -42,7 +42,7 @@ impl ReadyBuckets {
     /// The buckets of an executor, ready if the policy says so.
     ///
     /// # Errors
-    /// As [`Executor::new`](super::Executor::new).
+    /// The errors of [`Executor::new`](super::Executor::new).
     pub(super) fn new(
         backend: &Arc<dyn Backend>,
         slot: &mut dyn DeviceSlot,
@@ -77,7 +77,7 @@ impl ReadyBuckets {
     /// Binds a bucket as recorded, unless it is bound.
     ///
     /// # Errors
-    /// As [`Bindings::new`].
+    /// The errors of [`Bindings::new`].
     fn bind(&mut self, slot: &mut dyn DeviceSlot, bucket: usize) -> Result<&Bindings> {
         let bindings = match self.states[bucket].bindings.take() {
             Some(bindings) => bindings,
@@ -104,7 +104,7 @@ impl ReadyBuckets {
     /// Makes a bucket ready to be replayed in this mode.
     ///
     /// # Errors
-    /// As [`Bindings::new`] and [`ReadyBatch::make`].
+    /// The errors of [`Bindings::new`] and [`ReadyBatch::make`].
     fn make(&mut self, slot: &mut dyn DeviceSlot, bucket: usize, mode: Mode) -> Result<()> {
         self.bind(slot, bucket)?;
         let state = &mut self.states[bucket];
@@ -208,7 +208,7 @@ impl ReadyBuckets {
     /// Makes a bucket ready: with its graph, or as single launches if the policy allows that.
     ///
     /// # Errors
-    /// As [`Executor::new`](super::Executor::new).
+    /// The errors of [`Executor::new`](super::Executor::new).
     pub(super) fn make_ready(&mut self, slot: &mut dyn DeviceSlot, bucket: usize) -> Result<()> {
         match self.try_ready(slot, bucket, &mut Replay::default())? {
             None => Ok(()),

@@ -64,7 +64,7 @@ fn after_last(body: &[Lowered], timestamp: u32) -> usize {
 /// Makes a graph of `body` with timestamps, and audits it as the graph without.
 ///
 /// # Errors
-/// As [`make_graph`](super::graph::make_graph).
+/// The errors of [`make_graph`](super::graph::make_graph).
 pub(super) fn make_timed_graph(
     slot: &mut dyn DeviceSlot,
     memory: &AllowedMemory<'_>,

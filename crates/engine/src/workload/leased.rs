@@ -105,7 +105,7 @@ impl<T: Element> Leased<T> {
         bytes: Range<usize>,
         elements: &[T],
     ) -> Self {
-        // Nothing keeps no slot.
+        // An empty result holds no slot.
         if elements.is_empty() {
             return Leased(Memory::Copy(Arc::from(elements)));
         }

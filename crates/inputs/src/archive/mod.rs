@@ -166,7 +166,7 @@ impl Content {
     /// Reads the structures in the input at `path`.
     ///
     /// # Errors
-    /// Those of [`Reader`].
+    /// The errors of [`Reader`].
     pub fn read(&self, path: &Path, reader: &mut Reader) -> Result<Vec<Structure>> {
         match self {
             Content::File => reader.read_path(path),
@@ -243,7 +243,7 @@ impl Archive {
 }
 
 /// The error of an archive without a file.
-fn empty() -> Error {
+fn empty_archive_error() -> Error {
     Error::input("the archive has no file in it").fix("fetch or make it again")
 }
 

@@ -219,20 +219,20 @@ impl Read for UnpackingReader {
     }
 }
 
-/// The error of a stream that cannot be read on. `what` names it.
-pub(super) fn read_error(what: &str, error: io::Error) -> Error {
+/// The error of a stream that cannot be read on. `stream` names it.
+pub(super) fn read_error(stream: &str, error: io::Error) -> Error {
     let inner = error
         .get_ref()
         .and_then(|inner| inner.downcast_ref::<Error>());
     if let Some(inner) = inner {
         return inner.clone();
     }
-    let refused = match error.kind() {
-        ErrorKind::UnexpectedEof => Error::input(format!("{what} is cut short")),
+    let described = match error.kind() {
+        ErrorKind::UnexpectedEof => Error::input(format!("{stream} is cut short")),
         _ if error.raw_os_error().is_some() => return Error::io(error),
-        _ => Error::input(format!("{what} is damaged: {error}")),
+        _ => Error::input(format!("{stream} is damaged: {error}")),
     };
-    refused.fix("fetch or make it again; what comes before is read")
+    described.fix("fetch or make it again; what comes before is read")
 }
 
 /// Whether these are the first bytes of a tar archive.

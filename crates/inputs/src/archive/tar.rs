@@ -1,7 +1,9 @@
 //! tar archives, read as a stream.
 
 use super::stream::{BLOCK_BYTES, ByteStream, Piped, read_error};
-use super::{ArchiveOptions, Content, Member, MemberPlace, check_name, empty, member_path};
+use super::{
+    ArchiveOptions, Content, Member, MemberPlace, check_name, empty_archive_error, member_path,
+};
 use crate::folder::Skipped;
 use std::fs::File;
 use std::io::Read;
@@ -55,7 +57,8 @@ impl Tar {
     /// # Errors
     /// Fails if the file cannot be read.
     pub(super) fn open(path: &Path, options: &ArchiveOptions) -> Result<Self> {
-        let stream = ByteStream::of_file(File::open(path)?, &options.limits).map_err(damaged)?;
+        let stream =
+            ByteStream::of_file(File::open(path)?, &options.limits).map_err(damaged_error)?;
         Ok(Self::new(path, stream, options))
     }
 
@@ -108,7 +111,7 @@ impl Tar {
                     return if self.has_files {
                         Ok(None)
                     } else {
-                        Err(empty())
+                        Err(empty_archive_error())
                     };
                 }
                 // Another archive follows, as in the output of cat(1).
@@ -133,7 +136,7 @@ impl Tar {
     /// Reads the next `bytes` bytes of the stream behind those ahead.
     fn read_ahead(&mut self, bytes: usize) -> Result<usize> {
         let mut stream = self.stream.by_ref().take(bytes as u64);
-        stream.read_to_end(&mut self.ahead).map_err(damaged)
+        stream.read_to_end(&mut self.ahead).map_err(damaged_error)
     }
 
     /// Skips what is left of the current member.
@@ -144,7 +147,7 @@ impl Tar {
         let bytes = std::mem::take(&mut self.member) + std::mem::take(&mut self.padding);
         match bytes {
             0 => Ok(()),
-            bytes => self.stream.skip(bytes).map_err(damaged),
+            bytes => self.stream.skip(bytes).map_err(damaged_error),
         }
     }
 
@@ -220,10 +223,10 @@ impl Tar {
         let mut share = BudgetShare::new(Some(Arc::clone(&self.options.budget)));
         let mut bytes = Vec::new();
         let stream = self.stream.by_ref().take(size);
-        let filled = share.fill(&mut bytes, stream, size, size, damaged);
+        let filled = share.fill(&mut bytes, stream, size, size, damaged_error);
         let broken = match filled {
             Ok(_) if bytes.len() as u64 == size => None,
-            Ok(_) => Some(damaged(std::io::ErrorKind::UnexpectedEof.into())),
+            Ok(_) => Some(damaged_error(std::io::ErrorKind::UnexpectedEof.into())),
             Err(error) => Some(error),
         };
         if let Some(error) = broken {
@@ -240,7 +243,7 @@ impl Tar {
     }
 }
 
-fn damaged(error: std::io::Error) -> Error {
+fn damaged_error(error: std::io::Error) -> Error {
     read_error("the archive", error)
 }
 
@@ -262,7 +265,7 @@ fn is_no_input(entry: &ParsedEntry<'_>) -> bool {
 
 /// Refuses a member that is no file of its own.
 fn check_entry(entry: &ParsedEntry<'_>) -> Result<()> {
-    let what = match entry.entry_type {
+    let kind = match entry.entry_type {
         EntryType::Regular | EntryType::Continuous => return check_name(&entry.path),
         EntryType::Link | EntryType::Symlink => {
             let target = entry.link_target_lossy().unwrap_or_default();
@@ -278,5 +281,5 @@ fn check_entry(entry: &ParsedEntry<'_>) -> Result<()> {
         EntryType::Fifo => "a FIFO",
         _ => "of a kind that is not known",
     };
-    Err(Error::input(format!("the member is {what}, not a file")))
+    Err(Error::input(format!("the member is {kind}, not a file")))
 }

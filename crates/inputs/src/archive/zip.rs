@@ -1,7 +1,7 @@
 //! ZIP archives: a thread lists the members, and each is read where it is parsed.
 
 use super::stream::is_tar;
-use super::{ArchiveOptions, Member, MemberPlace, check_name, empty, member_path};
+use super::{ArchiveOptions, Member, MemberPlace, check_name, empty_archive_error, member_path};
 use crate::folder::Skipped;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use flate2::bufread::DeflateDecoder;
@@ -61,7 +61,7 @@ impl Zip {
         let mut buffer = vec![0; RECOMMENDED_BUFFER_SIZE];
         let read = file.read(&mut buffer)?;
         refuse_tar(&buffer[..read])?;
-        let archive = Arc::new(ZipArchive::from_file(file, &mut buffer).map_err(damaged)?);
+        let archive = Arc::new(ZipArchive::from_file(file, &mut buffer).map_err(damaged_error)?);
         let (sender, listed) = bounded(LISTED_AHEAD);
         // The iterator over the directory borrows the archive, which the members share.
         std::thread::Builder::new()
@@ -108,12 +108,12 @@ impl Zip {
 
 /// Refuses a tar archive by its first bytes, and data that such an archive may be packed in.
 fn refuse_tar(start: &[u8]) -> Result<()> {
-    let what = match Compression::of_bytes(start) {
+    let content = match Compression::of_bytes(start) {
         Some(_) => "compressed data",
         None if is_tar(start) => "a tar archive",
         None => return Ok(()),
     };
-    let error = Error::input(format!("this is {what} with the name of a ZIP archive"));
+    let error = Error::input(format!("this is {content} with the name of a ZIP archive"));
     Err(error.fix("rename it to what it is, such as .tar, .tar.gz or .tar.zst"))
 }
 
@@ -128,7 +128,7 @@ fn list(archive: &Arc<OpenZip>, bytes: u64, buffer: &mut [u8], to: &Sender<Resul
                 // Without ZIP64 the archive counts up to 65,535.
                 let expected = archive.entries_hint();
                 let error = match count {
-                    0 => empty(),
+                    0 => empty_archive_error(),
                     _ if count as u16 == expected as u16 => return,
                     _ => Error::input(format!(
                         "the archive is damaged: it lists {count} members, and should have {expected}"
@@ -139,8 +139,8 @@ fn list(archive: &Arc<OpenZip>, bytes: u64, buffer: &mut [u8], to: &Sender<Resul
                 return;
             }
             Err(error) => {
-                // The receiver is gone if the run has ended.
-                let _ = to.send(Err(damaged(error)));
+                // The receiver was dropped if the run has ended.
+                let _ = to.send(Err(damaged_error(error)));
                 return;
             }
         };
@@ -197,7 +197,7 @@ impl ZipMember {
     /// # Errors
     /// Fails if the member is damaged, and with the errors of [`Reader`].
     pub(super) fn read(&self, path: &Path, reader: &mut Reader) -> Result<Vec<Structure>> {
-        let entry = self.archive.get_entry(self.place).map_err(damaged)?;
+        let entry = self.archive.get_entry(self.place).map_err(damaged_error)?;
         let packed = self.place.compressed_size_hint();
         let is_stored = self.method == CompressionMethod::STORE;
         let bytes = BufReader::new(entry.reader());
@@ -208,15 +208,21 @@ impl ZipMember {
         };
         let name = path.to_string_lossy();
         let size = self.place.uncompressed_size_hint();
-        let refused = |error| {
+        let member_error = |error| {
             Error::input(format!("the member is damaged: {error}"))
                 .fix("fetch or make the archive again")
         };
         let packed = (!is_stored).then_some(packed);
-        reader.read_stream(&name, entry.verifying_reader(text), size, packed, refused)
+        reader.read_stream(
+            &name,
+            entry.verifying_reader(text),
+            size,
+            packed,
+            member_error,
+        )
     }
 }
 
-fn damaged(error: rawzip::Error) -> Error {
+fn damaged_error(error: rawzip::Error) -> Error {
     Error::input(format!("the archive is damaged: {error}")).fix("fetch or make it again")
 }

@@ -81,8 +81,8 @@ struct PackedAtomColumns {
     b_factor: Float32Array,
 }
 
-pub(super) fn damaged(what: &str) -> Error {
-    let message = format!("the packed structure is damaged: {what}");
+pub(super) fn damaged_error(defect: &str) -> Error {
+    let message = format!("the packed structure is damaged: {defect}");
     Error::input(message).fix("pack its file again")
 }
 
@@ -109,7 +109,7 @@ pub(super) fn strings(structs: &StructArray, name: &str) -> StringArray {
 pub(super) fn no_nulls(name: &str, array: &dyn Array) -> Result<()> {
     match array.null_count() {
         0 => Ok(()),
-        _ => Err(damaged(&format!("column `{name}` has nulls"))),
+        _ => Err(damaged_error(&format!("column `{name}` has nulls"))),
     }
 }
 
@@ -244,19 +244,20 @@ impl PackedColumns {
         };
         let atoms = count(&|row| self.atoms.lists.range(row).len());
         let residues = count(&|row| self.residues.count(row));
-        let what = |what: &'static str| move || format!("the packed structure has too many {what}");
+        let too_many =
+            |items: &'static str| move || format!("the packed structure has too many {items}");
         check_limit(
             "models_max",
             limits.models_max,
             rows.len() as u64,
-            what("models"),
+            too_many("models"),
         )?;
-        check_limit("atoms_max", limits.atoms_max, atoms, what("atoms"))?;
+        check_limit("atoms_max", limits.atoms_max, atoms, too_many("atoms"))?;
         check_limit(
             "residues_max",
             limits.residues_max,
             residues,
-            what("residues"),
+            too_many("residues"),
         )?;
         let read = |row: usize| self.structure(row, limits);
         let structures = rows.clone().map(read).collect::<Result<Vec<_>>>()?;
@@ -276,11 +277,11 @@ impl PackedColumns {
         let atoms = self.atoms.lists.range(row);
         // Names that nothing has take memory too.
         if chains.len() > atoms.len() {
-            return Err(damaged("it has more chains than atoms"));
+            return Err(damaged_error("it has more chains than atoms"));
         }
         let xyz = self.atoms.xyz.values();
         let xyz = xyz.get(3 * atoms.start..3 * atoms.end);
-        let xyz = xyz.ok_or_else(|| damaged("an atom has no position"))?;
+        let xyz = xyz.ok_or_else(|| damaged_error("an atom has no position"))?;
         let assembly = value_named(&ASSEMBLIES, self.assembly.value(row));
         let kind = value_named(&B_FACTOR_KINDS, self.b_factor_kind.value(row));
         let entry_id = self
@@ -301,7 +302,7 @@ impl PackedColumns {
             resolution: resolution.filter(|value| value.is_finite() && *value > 0.0),
             title: header(&self.title),
             model: self.model.value(row),
-            assembly: assembly.ok_or_else(|| damaged("its `assembly` is not known"))?,
+            assembly: assembly.ok_or_else(|| damaged_error("its `assembly` is not known"))?,
             xyz: bytemuck::cast_slice(xyz).to_vec(),
             element: self.atoms.element.values()[atoms.clone()].to_vec(),
             class: bytemuck::cast_slice::<u8, AtomClass>(&self.atoms.class.values()[atoms.clone()])
@@ -311,7 +312,7 @@ impl PackedColumns {
                 None => Vec::new(),
             },
             b_factor: self.atoms.b_factor.values()[atoms].to_vec(),
-            b_factor_kind: kind.ok_or_else(|| damaged("its `b_factor_kind` is not known"))?,
+            b_factor_kind: kind.ok_or_else(|| damaged_error("its `b_factor_kind` is not known"))?,
             plddt_scaled: self.plddt_scaled.value(row),
             rounded_atoms: self.rounded_atoms.value(row),
             truncation: self.truncation(row)?,
@@ -353,7 +354,7 @@ impl PackedColumns {
         structure.loose = lists.range(row).map(span).collect();
         let chains = structure.chains.len() as u32;
         if structure.loose.iter().any(|span| span.chain >= chains) {
-            return Err(damaged(
+            return Err(damaged_error(
                 "atoms without a residue have a chain that is not there",
             ));
         }
@@ -393,7 +394,7 @@ impl PackedColumns {
             limits.check_name("channel", names.value(index).as_bytes())?;
             let range = value_lists.range(index);
             if range.len() != residues {
-                return Err(damaged("an annotation lacks the value of a residue"));
+                return Err(damaged_error("an annotation lacks the value of a residue"));
             }
             Ok(Channel {
                 name: names.value(index).to_owned(),
@@ -402,7 +403,7 @@ impl PackedColumns {
         };
         let range = lists.range(row);
         if range.len() > CHANNELS_MAX {
-            Err(damaged("it has more than 1000 annotations"))
+            Err(damaged_error("it has more than 1000 annotations"))
         } else {
             range.map(channel).collect()
         }
@@ -421,7 +422,9 @@ impl PackedColumns {
                 .iter()
                 .find(|check| check.name() == checks.value(index));
             if first.value(index).len() > FINDING_BYTES_MAX {
-                return Err(damaged("the place of a finding has too many characters"));
+                return Err(damaged_error(
+                    "the place of a finding has too many characters",
+                ));
             }
             if let Some(&check) = check {
                 findings.add(check, counts.value(index), || first.value(index).to_owned());
@@ -437,7 +440,7 @@ impl PackedColumns {
         let count = |name: &str| {
             let counts = values::<UInt32Type>(&self.truncation, name);
             let count = counts.is_valid(row).then(|| counts.value(row));
-            count.ok_or_else(|| damaged("`truncation` lacks a count"))
+            count.ok_or_else(|| damaged_error("`truncation` lacks a count"))
         };
         Ok(Some(match strings(&self.truncation, "kind").value(row) {
             NO_END => Truncation::NoEnd,
@@ -446,7 +449,7 @@ impl PackedColumns {
                 master: count("master")?,
                 read: count("read")?,
             },
-            _ => return Err(damaged("its `truncation` is not known")),
+            _ => return Err(damaged_error("its `truncation` is not known")),
         }))
     }
 }

@@ -132,20 +132,20 @@ impl PackedBatch {
     }
 }
 
-fn damaged(what: &str) -> Error {
-    let message = format!("the packed file is damaged: {what}");
+fn damaged_error(defect: &str) -> Error {
+    let message = format!("the packed file is damaged: {defect}");
     Error::input(message).fix("fetch it again, or pack its structures again")
 }
 
 fn from_arrow(error: ArrowError) -> Error {
-    damaged(&excerpt(error.to_string()))
+    damaged_error(&excerpt(error.to_string()))
 }
 
 /// Runs a part of Arrow's decoder. The decoder should return an error for a damaged file; if it panics, that
 /// is an error too.
 fn decoding<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     quietly(work).unwrap_or_else(|panic| {
-        Err(damaged(&format!(
+        Err(damaged_error(&format!(
             "decoding it panicked: {}",
             excerpt(panic)
         )))
@@ -180,7 +180,7 @@ impl PackedFile {
                 .as_ref()
                 .is_some_and(|all| all.len() != blocks.len())
             {
-                return Err(damaged("it lacks the checksum of a record batch"));
+                return Err(damaged_error("it lacks the checksum of a record batch"));
             }
             Ok(PackedFile {
                 path: path.to_owned(),
@@ -267,7 +267,7 @@ impl PackedFile {
         };
         match names.source.null_count() + names.input.null_count() {
             0 => Ok(names),
-            _ => Err(damaged("an input has no name")),
+            _ => Err(damaged_error("an input has no name")),
         }
     }
 
@@ -306,7 +306,7 @@ fn append(bytes: &mut Vec<u8>, file: &File, mut offset: u64, count: u64) -> Resu
     let end = bytes.len() + count as usize;
     while bytes.len() < end {
         match read_some(file, offset, bytes) {
-            Ok(0) => return Err(damaged("it is cut short")),
+            Ok(0) => return Err(damaged_error("it is cut short")),
             Ok(read) => offset += read as u64,
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) => return Err(Error::io(error)),
@@ -351,7 +351,7 @@ impl UnreadBatch {
             append(&mut bytes, &self.file, block.offset() as u64, size)?;
             let expected = self.checksum;
             if expected.is_some_and(|expected| crc32fast::hash(&bytes) != expected) {
-                return Err(damaged("the checksum of a record batch differs"));
+                return Err(damaged_error("the checksum of a record batch differs"));
             }
             let columns = decoding(|| {
                 check_message(&bytes, body, usize::MAX)?;
@@ -360,7 +360,7 @@ impl UnreadBatch {
             if columns.rows() == self.rows {
                 Ok(columns)
             } else {
-                Err(damaged("it was changed while it was read"))
+                Err(damaged_error("it was changed while it was read"))
             }
         };
         let columns = decode().within(|| self.place.clone())?;
@@ -381,7 +381,7 @@ impl FileLayout {
         let decoder = decoder.with_projection(columns.to_vec());
         let decoded = decoder.read_record_batch(block, &Buffer::from(bytes));
         let decoded = decoded.map_err(from_arrow)?;
-        decoded.ok_or_else(|| damaged("a record batch has no rows"))
+        decoded.ok_or_else(|| damaged_error("a record batch has no rows"))
     }
 }
 
@@ -410,7 +410,7 @@ fn read_footer(path: &Path) -> Result<(File, u64, Vec<u8>)> {
     file.read_exact(&mut trailer)?;
     let length = read_footer_length(trailer).map_err(|_| not_arrow())? as u64;
     if length > end || length > FOOTER_BYTES_MAX {
-        return Err(damaged("its footer is too large"));
+        return Err(damaged_error("its footer is too large"));
     }
     let mut footer = Vec::new();
     file.seek(SeekFrom::Start(end - length))?;
@@ -430,15 +430,15 @@ fn verifier_options(bytes: &[u8]) -> VerifierOptions {
 
 fn footer_of(bytes: &[u8]) -> Result<Footer<'_>> {
     let footer = root_as_footer_with_opts(&verifier_options(bytes), bytes);
-    footer.map_err(|error| damaged(&excerpt(error.to_string())))
+    footer.map_err(|error| damaged_error(&excerpt(error.to_string())))
 }
 
 fn schema_of(footer: &[u8]) -> Result<(SchemaRef, MetadataVersion)> {
     let footer = footer_of(footer)?;
     let schema = footer.schema();
-    let schema = schema.ok_or_else(|| damaged("it has no schema"))?;
+    let schema = schema.ok_or_else(|| damaged_error("it has no schema"))?;
     if !schema.endianness().equals_to_target_endianness() {
-        return Err(damaged("its numbers have another byte order"));
+        return Err(damaged_error("its numbers have another byte order"));
     }
     let schema = try_fb_to_schema(schema).map_err(from_arrow)?;
     Ok((Arc::new(schema), footer.version()))
@@ -459,7 +459,7 @@ fn check_blocks(blocks: &[Block], bytes: u64) -> Result<()> {
         let after = after.and_then(|after| after.checked_add(body));
         match after.filter(|&after| is_sound && after as u64 <= bytes) {
             Some(after) => end = after,
-            None => return Err(damaged("a record batch is not within it")),
+            None => return Err(damaged_error("a record batch is not within it")),
         }
     }
     Ok(())
@@ -469,7 +469,7 @@ fn check_blocks(blocks: &[Block], bytes: u64) -> Result<()> {
 /// lie within the body, and that no column has more values than the body has bits. Returns where
 /// these buffers end.
 fn check_message(bytes: &[u8], body: u64, count: usize) -> Result<u64> {
-    let invalid = || damaged("the metadata of a record batch is invalid");
+    let invalid = || damaged_error("the metadata of a record batch is invalid");
     if bytes.get(..4) != Some(&CONTINUATION) || bytes.len() < PREFIX_BYTES {
         return Err(invalid());
     }
@@ -486,7 +486,7 @@ fn check_message(bytes: &[u8], body: u64, count: usize) -> Result<u64> {
     if !is_count(batch.length())
         || !nodes.all(|node| is_count(node.length()) && is_count(node.null_count()))
     {
-        return Err(damaged("a record batch has more values than bytes"));
+        return Err(damaged_error("a record batch has more values than bytes"));
     }
     let mut last = 0;
     for buffer in batch.buffers().into_iter().flatten().take(count) {
@@ -494,9 +494,12 @@ fn check_message(bytes: &[u8], body: u64, count: usize) -> Result<u64> {
         let end = u64::try_from(offset).ok().zip(u64::try_from(length).ok());
         let end = end.and_then(|(offset, length)| offset.checked_add(length));
         let end = end.filter(|&end| end <= body);
-        last = last.max(end.ok_or_else(|| damaged("a column is not within its record batch"))?);
+        last =
+            last.max(end.ok_or_else(|| damaged_error("a column is not within its record batch"))?);
         if length > 0 && offset % ALIGNMENT != 0 {
-            return Err(damaged("a column does not start at a multiple of 8 bytes"));
+            return Err(damaged_error(
+                "a column does not start at a multiple of 8 bytes",
+            ));
         }
     }
     Ok(last)
@@ -507,5 +510,5 @@ fn checksums_in(text: &str) -> Result<Vec<u32>> {
     let parse = |digits: &str| u32::from_str_radix(digits, 16);
     let all = text.split_ascii_whitespace().map(parse);
     let all: std::result::Result<Vec<u32>, _> = all.collect();
-    all.map_err(|_| damaged("its checksums are not numbers"))
+    all.map_err(|_| damaged_error("its checksums are not numbers"))
 }

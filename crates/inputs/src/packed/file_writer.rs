@@ -14,7 +14,7 @@ use tapeloop_error::{Error, ErrorKind, Result};
 use tapeloop_files::Temporary;
 use tapeloop_structure::Input;
 
-/// A record batch ends at the first input boundary after so many rows or bytes. Such a batch stays in
+/// A record batch ends at the first input boundary after this many rows or bytes. Such a batch stays in
 /// the cache of a core, and its memory is small enough for the allocator to keep for the next.
 const BATCH_ROWS: usize = 1024;
 const BATCH_BYTES: usize = 512 << 10;

@@ -1,6 +1,6 @@
 //! The column of residues, in both directions.
 
-use super::columns::{ListOffsets, damaged, given, no_nulls, strings, values};
+use super::columns::{ListOffsets, damaged_error, given, no_nulls, strings, values};
 use arrow_array::builder::{
     BooleanBuilder, Int32Builder, StringBuilder, UInt8Builder, UInt32Builder,
 };
@@ -178,7 +178,7 @@ impl ResidueColumns {
         let residue_atoms: u64 = counts.iter().map(|&count| u64::from(count)).sum();
         let atoms = structure.xyz.len();
         if residue_atoms + loose != atoms as u64 {
-            return Err(damaged("the atoms are not those of its residues"));
+            return Err(damaged_error("the atoms are not those of its residues"));
         }
         let mut end = 0;
         structure.atom_start.reserve_exact(counts.len() + 1);
@@ -205,7 +205,7 @@ impl ResidueColumns {
                 }
             }
             if !is_there {
-                return Err(damaged(
+                return Err(damaged_error(
                     "a residue has a chain or an atom that is not there",
                 ));
             }
@@ -224,7 +224,7 @@ impl ResidueColumns {
                 parent_comp_id: component(self.parent_comp_id.value(residue))?,
                 aa: match self.aa.value(residue).as_bytes() {
                     &[letter] => letter,
-                    _ => return Err(damaged("a residue has no one-letter code")),
+                    _ => return Err(damaged_error("a residue has no one-letter code")),
                 },
                 break_before: self.break_before.value(residue),
                 n,
@@ -243,7 +243,11 @@ impl ResidueColumns {
                         })
                     }
                     (false, None) => None,
-                    _ => return Err(damaged("a residue has an accession that is not there")),
+                    _ => {
+                        return Err(damaged_error(
+                            "a residue has an accession that is not there",
+                        ));
+                    }
                 },
                 flags: match &self.flags {
                     Some(flags) => ResidueFlags::from_bits(flags.value(residue)),
@@ -261,7 +265,7 @@ impl ResidueColumns {
         let mut text = self.ins_code.value(residue).chars();
         let code = text.next().and_then(|code| u8::try_from(code).ok());
         let code = code.filter(|&code| code != 0 && text.next().is_none());
-        code.ok_or_else(|| damaged("an insertion code is not a character"))
+        code.ok_or_else(|| damaged_error("an insertion code is not a character"))
     }
 }
 
@@ -273,7 +277,11 @@ fn component(name: &str) -> Result<[u8; COMPONENT_BYTES]> {
     let mut padded = [b' '; COMPONENT_BYTES];
     match padded.get_mut(..name.len()) {
         Some(start) => start.copy_from_slice(name.as_bytes()),
-        None => return Err(damaged("the name of a component has more than 8 bytes")),
+        None => {
+            return Err(damaged_error(
+                "the name of a component has more than 8 bytes",
+            ));
+        }
     }
     Ok(padded)
 }

@@ -13,7 +13,7 @@ use tapeloop_files::{LOCK, lock};
 use tapeloop_files::{path_of as as_path, shown};
 use tapeloop_structure::{Input, Structure};
 
-/// A file ends at the first input boundary after so many rows.
+/// A file ends at the first input boundary after this many rows.
 const FILE_ROWS: usize = 65_536;
 
 /// A set that inputs are appended to. Its new files get their names together in

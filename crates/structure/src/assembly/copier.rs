@@ -69,30 +69,30 @@ pub(super) struct ChainCopier<'a> {
 }
 
 impl<'a> ChainCopier<'a> {
-    /// Starts an empty copy. Its fields that concern the structure as a whole, such as the title, are
-    /// those of the first source.
-    pub(super) fn new(sources: &'a [&'a Structure], amount: AssemblySize) -> Result<Self> {
-        let deposited = sources[0];
+    /// Starts an empty copy, with room for `total`. The fields of the structure as a whole, such as the
+    /// title, are those of the first source.
+    pub(super) fn new(sources: &'a [&'a Structure], total: AssemblySize) -> Result<Self> {
+        let first = sources[0];
         let mut built = Structure {
-            entry_id: deposited.entry_id.clone(),
-            method: deposited.method.clone(),
-            resolution: deposited.resolution,
-            title: deposited.title.clone(),
-            model: deposited.model,
-            frame: deposited.frame,
-            assembly: deposited.assembly,
-            b_factor_kind: deposited.b_factor_kind,
-            plddt_scaled: deposited.plddt_scaled,
-            uniprot: deposited.uniprot.clone(),
-            rounded_atoms: deposited.rounded_atoms,
-            truncation: deposited.truncation,
-            findings: deposited.findings.clone(),
-            channels: deposited.channels.iter().map(without_values).collect(),
+            entry_id: first.entry_id.clone(),
+            method: first.method.clone(),
+            resolution: first.resolution,
+            title: first.title.clone(),
+            model: first.model,
+            frame: first.frame,
+            assembly: first.assembly,
+            b_factor_kind: first.b_factor_kind,
+            plddt_scaled: first.plddt_scaled,
+            uniprot: first.uniprot.clone(),
+            rounded_atoms: first.rounded_atoms,
+            truncation: first.truncation,
+            findings: first.findings.clone(),
+            channels: first.channels.iter().map(without_values).collect(),
             ..Structure::default()
         };
-        built.reserve_atoms(amount.atoms as usize)?;
-        reserve(&mut built.residues, amount.residues as usize)?;
-        reserve(&mut built.atom_start, amount.residues as usize + 1)?;
+        built.reserve_atoms(total.atoms as usize)?;
+        reserve(&mut built.residues, total.residues as usize)?;
+        reserve(&mut built.atom_start, total.residues as usize + 1)?;
         Ok(ChainCopier {
             sources,
             built,

@@ -95,7 +95,7 @@ fn distribution(base: &MergedPoint, figures: &Figures) -> Option<Figure> {
         lines.push(Line {
             name: format!("load {}", format::percent(open.load)),
             look: Look {
-                dashed: true,
+                is_dashed: true,
                 ..Look::nth(place + 1)
             },
             dots: curve(&open.latency),
@@ -141,7 +141,7 @@ fn load(base: &MergedPoint, points: &[MergedPoint]) -> Option<Figure> {
         };
         let look = Look::for_mode(&point.facts.mode, &[]);
         let hollow = Look {
-            dashed: true,
+            is_dashed: true,
             marker: Marker::Diamond,
             ..look
         };

@@ -52,7 +52,7 @@ fn figure(id: String, graph: &Sweep<'_>, stream: &Sweep<'_>) -> Option<Figure> {
     let saved: Vec<(f64, f64)> = saved.collect();
     let (most, time) = *saved.last()?;
     let each = slope(&of_stream)? - slope(&of_graph)?;
-    let what = if time > 0.0 {
+    let saving = if time > 0.0 {
         format!("Graph replay saves {} per batch", format::time(time))
     } else {
         format!("Graph replay costs {} more per batch", format::time(-time))
@@ -62,7 +62,7 @@ fn figure(id: String, graph: &Sweep<'_>, stream: &Sweep<'_>) -> Option<Figure> {
     } else {
         "nothing for an additional kernel".to_owned()
     };
-    let caption = format!("{what} of {most} kernels: {each}. The shaded area is the time saved.");
+    let caption = format!("{saving} of {most} kernels: {each}. The shaded area is the time saved.");
     let plot = Plot {
         x: ChartAxis {
             title: "kernels per batch",

@@ -227,7 +227,7 @@ pub(super) enum Target {
     Folder(PathBuf),
     /// The residues, to standard output, in the config's format.
     Stdout,
-    /// A short table for a reader, to standard output, of at most so many structures.
+    /// A short table for a reader, to standard output, with the most structures that it lists.
     Table(Option<usize>),
 }
 
@@ -397,7 +397,7 @@ fn config_and_inputs(
 /// The config file of a command that reads no structures.
 ///
 /// # Errors
-/// It is a folder, or has the name of a structure file.
+/// `file` is a folder, or has the name of a structure file.
 fn only_config(file: Option<&Path>) -> Result<Option<&Path>> {
     let name = |file: &Path| {
         file.file_name()
@@ -450,7 +450,7 @@ impl RunArgs {
     /// The config of the file and the options, where the run writes, and what it prints.
     ///
     /// # Errors
-    /// What is wrong in the file or the options.
+    /// A key of the file or an option is not valid.
     pub(super) fn resolve(mut self) -> Result<(Config, Target, ShownArgs)> {
         let (config, mut inputs) = config_and_inputs(self.config, self.paths)?;
         self.overrides.take_feature_names(&mut inputs);
@@ -519,7 +519,7 @@ impl FeaturesArgs {
     /// The config of the file and the options.
     ///
     /// # Errors
-    /// What is wrong in the file or the options.
+    /// A key of the file or an option is not valid.
     pub(super) fn resolve(self) -> Result<(Config, Listing)> {
         let (config, names) = config_and_inputs(None, self.names)?;
         let mut raw = self.set.raw_config(config.as_deref())?;
@@ -538,7 +538,7 @@ impl DoctorArgs {
     /// The config of the file and the options.
     ///
     /// # Errors
-    /// What is wrong in the file or the options.
+    /// A key of the file or an option is not valid.
     pub(super) fn resolve(self) -> Result<Config> {
         let mut raw = self.set.raw_config(only_config(self.file.as_deref())?)?;
         self.device.set(&mut raw);
@@ -550,7 +550,7 @@ impl GraphArgs {
     /// The config of the file and the options.
     ///
     /// # Errors
-    /// What is wrong in the file or the options.
+    /// A key of the file or an option is not valid.
     pub(super) fn resolve(self) -> Result<Config> {
         let mut raw = self.set.raw_config(only_config(self.file.as_deref())?)?;
         self.features.set(&mut raw);

@@ -57,7 +57,7 @@ pub(super) fn index(config: &Config) -> String {
     text
 }
 
-/// The start of a line, up to a word that ends within so many characters.
+/// The start of a line, up to a word that ends within `width` characters.
 fn cut(line: &str, width: usize) -> String {
     if line.chars().count() <= width {
         return line.to_owned();
@@ -80,8 +80,8 @@ pub(super) fn details(config: &Config, names: &[String]) -> String {
                 .iter()
                 .any(|(preset, _)| preset == name)
         };
-        let whole = names.contains(&feature.name()) || names.iter().any(is_preset);
-        let is_shown = |column: &ColumnDecl| whole || names.contains(&&*column.name);
+        let is_whole = names.contains(&feature.name()) || names.iter().any(is_preset);
+        let is_shown = |column: &ColumnDecl| is_whole || names.contains(&&*column.name);
         let mut columns = features.columns_of(feature);
         if columns.iter().any(is_shown) {
             columns.retain(is_shown);

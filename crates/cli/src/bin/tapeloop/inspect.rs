@@ -30,7 +30,7 @@ struct Totals {
     atoms: u64,
     /// Files without checksums.
     unchecked: u64,
-    /// Those of all files; one in a set that `tapeloop pack` made.
+    /// The distinct settings of all files; one in a set that `tapeloop pack` made.
     settings: Vec<SetSettings>,
 }
 

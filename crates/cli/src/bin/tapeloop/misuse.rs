@@ -29,7 +29,7 @@ const OTHER_OPTIONS: [(&str, &str); 17] = [
     ("--force", "--overwrite"),
     ("-f", "--overwrite, or --format FORMAT"),
     ("-c", "--config FILE, or the name of the file"),
-    // Of the commands that print.
+    // Options that users try on commands that only print.
     ("-o", "> FILE: this command prints to standard output"),
     ("--output", "> FILE: this command prints to standard output"),
     ("--features", "--set features=[\"NAME\"]"),
@@ -116,7 +116,7 @@ fn is_second_path_of_paint(argument: &str) -> bool {
 /// Checks that the first of the files to print is not a misspelt command.
 ///
 /// # Errors
-/// It is a word that names neither a command nor a file.
+/// The first file is a word that names neither a command nor a file.
 pub(super) fn check_command(files: &[String]) -> Result<()> {
     let Some(first) = files.first() else {
         return Ok(());

@@ -58,7 +58,7 @@ pub(super) fn pack(args: PackArgs) -> Result<u8> {
     let annotations = load_annotations(&config, &packed, &WantedColumns::NONE)?.map(Arc::new);
     let provenance = match &annotations {
         Some(annotations) => Some(annotations.provenance()),
-        None => kept_annotations(packed)?,
+        None => shared_annotations(packed)?,
     };
     let pool = thread_pool(config.threads)?;
     let archives = Archives::Read(archive_options(&config));
@@ -132,11 +132,11 @@ pub(super) fn pack(args: PackArgs) -> Result<u8> {
     })
 }
 
-/// What identifies the annotations of the sets that are packed, which must have the same.
+/// Returns the provenance of the annotations that all the packed sets share; `None` without annotations.
 ///
 /// # Errors
-/// [`ErrorKind::Config`](tapeloop::ErrorKind::Config): they have not.
-fn kept_annotations(packed: Vec<PackedSet>) -> Result<Option<String>> {
+/// [`ErrorKind::Config`](tapeloop::ErrorKind::Config): two sets have different annotations.
+fn shared_annotations(packed: Vec<PackedSet>) -> Result<Option<String>> {
     let differs = |pair: &&[PackedSet]| pair[0].1.annotations != pair[1].1.annotations;
     if let Some([(first, _), (second, _)]) = packed.windows(2).find(differs) {
         let first = shown(first);
@@ -180,13 +180,13 @@ fn check_apart(config: &Config) -> Result<()> {
         let path = is_name.then(|| path_of(item).canonicalize().ok());
         path.flatten().is_some_and(|path| set.starts_with(path))
     };
-    let refused = |what: &str, path: &Path| {
-        let error = Error::usage(what).fix("name another folder for the set");
+    let usage_error = |message: &str, path: &Path| {
+        let error = Error::usage(message).fix("name another folder for the set");
         Err(error.within(shown(path)))
     };
     if let Some(item) = config.input.iter().find(holds_set) {
-        let what = "this input holds the set that is to be written";
-        return refused(what, &path_of(item));
+        let message = "this input holds the set that is to be written";
+        return usage_error(message, &path_of(item));
     }
     if !Sources::can_walk_twice(&config.input) {
         return Ok(());
@@ -197,7 +197,7 @@ fn check_apart(config: &Config) -> Result<()> {
     };
     let mut sources = Sources::new(config.input.clone(), Archives::Whole, Shard::WHOLE);
     match sources.find(is_of_set) {
-        Some(source) => refused(
+        Some(source) => usage_error(
             "this file is of the set that is to be written",
             &source.path,
         ),

@@ -379,7 +379,7 @@ pub(super) fn compute(
         memory: engine.memory().clone(),
         shrunk: engine.shrunk().to_vec(),
         columns,
-        interrupted: interrupt.has_stopped(),
+        was_interrupted: interrupt.has_stopped(),
         is_cut: is_cut.into_inner(),
         error: error.or_else(|| replaced.get().cloned()),
         rejected: finished.rejected,
@@ -392,7 +392,7 @@ pub(super) fn compute(
         findings: counters.findings(),
         record: Json::Null,
     };
-    // Then the run ended early, and not all inputs were read.
+    // If standard output was closed, the run ended early and not all inputs were read.
     let is_closed = closes_stdout(&outcome);
     if is_closed {
         outcome.error = None;

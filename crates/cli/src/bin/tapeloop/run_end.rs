@@ -35,7 +35,7 @@ pub(super) fn ended(header: RunHeader, plan: &Plan, outcome: &Outcome) -> Json {
         "state": outcome.state(),
         "written": outcome.written.json(),
         "seconds": outcome.elapsed.as_secs_f64(),
-        "interrupted": outcome.interrupted,
+        "interrupted": outcome.was_interrupted,
         "error": outcome.error.as_ref().map(Error::to_string),
         "kernels_compiled": outcome.compilation.images,
         "slots": outcome.memory.slots,

@@ -46,7 +46,7 @@ pub(super) struct Outcome {
     /// What the engine reduced for lack of memory.
     pub(super) shrunk: Vec<Shrunk>,
     pub(super) columns: Vec<ColumnStatistics>,
-    pub(super) interrupted: bool,
+    pub(super) was_interrupted: bool,
     /// Whether there are more inputs than the run was to read.
     pub(super) is_cut: bool,
     pub(super) error: Option<Error>,
@@ -80,7 +80,7 @@ impl Outcome {
         if let Some(error) = &self.error {
             return Err(error.clone());
         }
-        Ok(if self.interrupted {
+        Ok(if self.was_interrupted {
             INTERRUPTED
         } else {
             exit_codes::of_inputs(self.counts.structures, self.counts.rejected)
@@ -112,7 +112,7 @@ impl Outcome {
     pub(super) fn state(&self) -> &'static str {
         if self.error.is_some() {
             "failed"
-        } else if self.interrupted {
+        } else if self.was_interrupted {
             "interrupted"
         } else {
             FINISHED
@@ -142,7 +142,7 @@ impl Outcome {
         let counts = &self.counts;
         let ended = if self.error.is_some() {
             "failed after"
-        } else if self.interrupted {
+        } else if self.was_interrupted {
             "interrupted after"
         } else {
             "done in"
@@ -244,13 +244,13 @@ impl Outcome {
                 items_quarantined,
                 ..
             } = self.counters;
-            let what = match self.statistics.devices.len() {
+            let subject = match self.statistics.devices.len() {
                 0 | 1 => "the device was",
                 _ => "devices were",
             };
             let _ = writeln!(
                 text,
-                "{what} lost and restarted {restarts} times; {items_quarantined} inputs were rejected as the cause"
+                "{subject} lost and restarted {restarts} times; {items_quarantined} inputs were rejected as the cause"
             );
         }
         let devices = &self.statistics.devices;
@@ -335,7 +335,7 @@ impl Outcome {
                 shown(folder),
                 self.first_rejected()
             ),
-            // Each has been printed.
+            // Without a folder each rejected input was printed already.
             None => format!("rejected: {rejected}{all}\n"),
         }
     }

@@ -16,7 +16,7 @@ impl TimelineFolder {
     /// Creates the folder, before the run starts.
     ///
     /// # Errors
-    /// It cannot be created, or a link or a FIFO has the name of one of the files.
+    /// The folder cannot be created, or a link or a FIFO has the name of one of the files.
     pub(super) fn make(path: &Path) -> Result<Self> {
         fs::create_dir_all(path).within(|| format!("timeline {}", shown(path)))?;
         FILES

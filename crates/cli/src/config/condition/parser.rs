@@ -56,25 +56,25 @@ pub(super) fn parse(text: &str, columns: &[(&str, ValueType)]) -> Result<Conditi
 /// The tokens, each with the number of its first character, from 1.
 fn tokens<'a>(text: &'a str) -> Result<Vec<(usize, Token<'a>)>> {
     let mut tokens = Vec::new();
-    let (mut rest, mut place) = (text, 1);
+    let (mut rest, mut position) = (text, 1);
     loop {
         let spaces = length_while(rest, char::is_whitespace);
-        place += rest[..spaces].chars().count();
+        position += rest[..spaces].chars().count();
         rest = &rest[spaces..];
         let Some(first) = rest.chars().next() else {
-            tokens.push((place, Token::End));
+            tokens.push((position, Token::End));
             return Ok(tokens);
         };
         let sign = SIGNS.into_iter().find(|sign| rest.starts_with(sign));
-        let is_of_word = |char: char| char.is_ascii_alphanumeric() || char == '_';
+        let is_word_char = |char: char| char.is_ascii_alphanumeric() || char == '_';
         let (length, token): (usize, fn(&'a str) -> Token<'a>) = match first {
-            'a'..='z' | 'A'..='Z' | '_' => (length_while(rest, is_of_word), Token::Word),
+            'a'..='z' | 'A'..='Z' | '_' => (length_while(rest, is_word_char), Token::Word),
             '0'..='9' | '.' | '+' | '-' => (number_length(rest), Token::Number),
             '\'' | '"' => match quoted_length(rest, first) {
                 Some(length) => (length, Token::Quoted),
                 None => {
                     let fix = "end it with the quote that it begins with";
-                    return Err(error_at(place, "a text without an end").fix(fix));
+                    return Err(error_at(position, "a text without an end").fix(fix));
                 }
             },
             _ => match sign {
@@ -88,12 +88,12 @@ fn tokens<'a>(text: &'a str) -> Result<Vec<(usize, Token<'a>)>> {
                         '!' => "write not, or !=",
                         _ => "write a comparison such as plddt >= 70",
                     };
-                    return Err(error_at(place, &message).fix(fix));
+                    return Err(error_at(position, &message).fix(fix));
                 }
             },
         };
-        tokens.push((place, token(&rest[..length])));
-        place += rest[..length].chars().count();
+        tokens.push((position, token(&rest[..length])));
+        position += rest[..length].chars().count();
         rest = &rest[length..];
     }
 }
@@ -131,8 +131,8 @@ fn unquoted(quoted: &str) -> String {
     inner.replace(&quote.repeat(2), quote)
 }
 
-fn error_at(place: usize, message: &str) -> Error {
-    Error::config(format!("character {place}: {message}"))
+fn error_at(position: usize, message: &str) -> Error {
+    Error::config(format!("character {position}: {message}"))
 }
 
 struct Parser<'a> {
@@ -150,7 +150,7 @@ impl<'a> Parser<'a> {
         self.tokens[self.next].1
     }
 
-    fn place(&self) -> usize {
+    fn position(&self) -> usize {
         self.tokens[self.next].0
     }
 
@@ -188,7 +188,7 @@ impl<'a> Parser<'a> {
 
     fn unexpected(&self, expected: &str) -> Error {
         let message = format!("expected {expected}, not {}", self.found());
-        error_at(self.place(), &message).fix("write a comparison such as plddt >= 70")
+        error_at(self.position(), &message).fix("write a comparison such as plddt >= 70")
     }
 
     /// The token, for messages.
@@ -218,14 +218,14 @@ impl<'a> Parser<'a> {
     }
 
     fn part(&mut self) -> Result<Node> {
-        let place = self.place();
+        let position = self.position();
         let is_not = self.takes_word("not");
         if !is_not && !self.takes_sign("(") {
             return self.test();
         }
         if self.depth == DEPTH_MAX {
             let message = format!("more than {DEPTH_MAX} parentheses and `not` inside each other");
-            return Err(error_at(place, &message).fix("write fewer"));
+            return Err(error_at(position, &message).fix("write fewer"));
         }
         self.depth += 1;
         let inner = if is_not {
@@ -267,11 +267,11 @@ impl<'a> Parser<'a> {
             let is_one = test(Test::OneOf(literals));
             return Ok(if is_not { not(is_one) } else { is_one });
         }
-        let place = self.place();
+        let position = self.position();
         if self.takes_word("contains") {
             if value_type != ValueType::Text {
                 let message = format!("`contains` needs a column of texts, and {name} holds none");
-                return Err(error_at(place, &message).fix("write a comparison"));
+                return Err(error_at(position, &message).fix("write a comparison"));
             }
             let Literal::Text(part) = self.literal(name, value_type)? else {
                 unreachable!("a text column has texts");
@@ -282,7 +282,7 @@ impl<'a> Parser<'a> {
         if is_not {
             return Err(self.unexpected("`in` or `contains`"));
         }
-        let place = self.place();
+        let position = self.position();
         let sign = match self.token() {
             Token::Sign(sign @ ("==" | "!=" | "<" | "<=" | ">" | ">=")) => sign,
             _ if value_type == ValueType::Flag => {
@@ -293,7 +293,7 @@ impl<'a> Parser<'a> {
         self.advance();
         if sign.starts_with(['<', '>']) && value_type == ValueType::Flag {
             let message = format!("{name} is true or false, which have no order");
-            return Err(error_at(place, &message).fix(format!("write {name}, or not {name}")));
+            return Err(error_at(position, &message).fix(format!("write {name}, or not {name}")));
         }
         let literal = self.literal(name, value_type)?;
         Ok(match sign {
@@ -315,21 +315,21 @@ impl<'a> Parser<'a> {
         let name = other.map_or(word, |(_, name)| name);
         let Some(&column) = self.columns.iter().find(|(known, _)| *known == name) else {
             let known: Vec<&str> = self.columns.iter().map(|(known, _)| *known).collect();
-            let place = feature_of_column(name).filter(ColumnPlace::is_of_residues);
-            let hint = match place {
+            let feature = feature_of_column(name).filter(ColumnPlace::is_of_residues);
+            let hint = match feature {
                 Some(_) => String::new(),
                 None => column_hint(word, &known),
             };
             let message = format!("no column `{}` is computed{hint}", excerpt(word));
             let is_of_frames = FRAME_KEYS.iter().any(|(known, _)| *known == name);
-            let fix = match place {
+            let fix = match feature {
                 _ if is_of_frames => {
                     "give the structure of the trajectories as `topology`".to_owned()
                 }
-                Some(place) => place.how_to_compute(),
+                Some(feature) => feature.how_to_compute(),
                 None => "`tapeloop features` lists the columns; `features` chooses them".to_owned(),
             };
-            return Err(error_at(self.place(), &message).fix(fix));
+            return Err(error_at(self.position(), &message).fix(fix));
         };
         self.advance();
         Ok(column)
@@ -364,7 +364,7 @@ impl<'a> Parser<'a> {
                 _ => ("numbers", "write a number"),
             };
             let message = format!("{name} holds {holds}, not {}", self.found());
-            return Err(error_at(self.place(), &message).fix(fix));
+            return Err(error_at(self.position(), &message).fix(fix));
         };
         self.advance();
         Ok(literal)

@@ -23,7 +23,7 @@ const POOL_BYTES_MIN: usize = 1 << 16;
 struct Graph {
     // Shared with launches in flight, which an update must not change.
     steps: Arc<Vec<CheckedOp>>,
-    captured: bool,
+    is_captured: bool,
 }
 
 /// What the pool returns: the slot's memory, and the error of the work.
@@ -188,7 +188,7 @@ impl CpuSlot {
         self.timestamps = memory.timestamps;
     }
 
-    /// Gives what is queued to the pool, if that is worth it and earlier work has neither failed
+    /// Hands the queue to the pool, if that is worth it and earlier work has neither failed
     /// nor is still in the pool. Returns whether the pool has work of the slot.
     fn spawn(&mut self) -> bool {
         let Some(pool) = &self.shared.pool else {
@@ -216,7 +216,7 @@ impl CpuSlot {
             });
             // Who sees the work done may drop the allocations that it used.
             drop((queue, shared));
-            // The slot may be gone.
+            // The slot may have been dropped.
             let _ = ended.send((memory, outcome));
         });
         true
@@ -310,13 +310,13 @@ unsafe impl DeviceSlot for CpuSlot {
         let steps = source.ops().enumerate().map(step);
         let graph = Graph {
             steps: Arc::new(steps.collect::<Result<_>>()?),
-            captured: source.is_captured(),
+            is_captured: source.is_captured(),
         };
         let Some(id) = into else {
             return Ok((self.graphs.insert(graph), Built::Instantiated));
         };
         let old = self.graphs.get_mut(id)?;
-        check_same_build(old.captured, graph.captured)?;
+        check_same_build(old.is_captured, graph.is_captured)?;
         let kinds = |graph: &Graph| -> Vec<_> {
             let steps = graph.steps.iter();
             steps.map(|step| discriminant(&step.op)).collect()
@@ -370,7 +370,8 @@ unsafe impl DeviceSlot for CpuSlot {
     fn fence(&mut self) -> Result<()> {
         self.shared.id.check_process()?;
         self.shared.calls.add(Call::Submission);
-        // Where the pool still has earlier work, `is_done` gives it this afterwards.
+        // If the pool still runs earlier work, nothing starts here: `is_done` hands the queue to the pool
+        // once that work is done.
         self.spawn();
         Ok(())
     }
@@ -382,12 +383,12 @@ unsafe impl DeviceSlot for CpuSlot {
                 Ok(ended) => self.take_back(ended),
                 Err(_) => {
                     self.shared.calls.add(Call::Poll);
-                    // A thread of the pool helps.
+                    // If this is a thread of the pool, it runs another task of the pool.
                     self.shared.pool.as_ref().and_then(|pool| pool.yield_now());
                     return Ok(false);
                 }
             }
-            // Work that was given in the meantime.
+            // Work that was queued while the pool was busy.
             if self.spawn() {
                 self.shared.calls.add(Call::Poll);
                 return Ok(false);

@@ -80,7 +80,7 @@ impl CpuBackend {
     /// their [`Layout`](super::Layout) has them.
     ///
     /// # Errors
-    /// As [`Backend::open_slots`].
+    /// The errors of [`Backend::open_slots`].
     #[cfg(all(feature = "supervise", target_os = "linux"))]
     pub(super) fn open_slots_over(
         &self,

@@ -123,28 +123,28 @@ impl Memory {
         }
         in_slot.sort_unstable();
         let mut launch = Launch::new(&kernel, grid, args);
-        let mut here = Vec::new();
+        let mut pointers = Vec::new();
         let (mut buffers, mut passed) = (self.buffers.iter_mut(), 0);
         for same in in_slot.chunk_by(|one, other| one.0 == other.0) {
             let buffer = same[0].0;
             let storage = buffers.nth(buffer - passed).expect("a checked address");
             passed = buffer + 1;
-            here.clear();
-            here.extend(same.iter().map(|&(_, offset, arg)| (offset, arg)));
-            if launch.writes_any(&here) {
-                launch.add_exclusive(&mut here, storage.as_mut_slice())?;
+            pointers.clear();
+            pointers.extend(same.iter().map(|&(_, offset, arg)| (offset, arg)));
+            if launch.writes_any(&pointers) {
+                launch.add_exclusive(&mut pointers, storage.as_mut_slice())?;
             } else {
-                launch.add_shared(&here, storage.as_slice());
+                launch.add_shared(&pointers, storage.as_slice());
             }
         }
         for (address, lease) in self.leases.iter_mut().filter(|_| !leased.is_empty()) {
             let same = leased.iter().filter(|place| place.0 == address);
-            here.clear();
-            here.extend(same.map(|&(_, offset, arg)| (offset, arg)));
-            if launch.writes_any(&here) {
-                launch.add_exclusive(&mut here, lease.exclusive())?;
+            pointers.clear();
+            pointers.extend(same.map(|&(_, offset, arg)| (offset, arg)));
+            if launch.writes_any(&pointers) {
+                launch.add_exclusive(&mut pointers, lease.exclusive())?;
             } else {
-                launch.add_shared(&here, lease.shared());
+                launch.add_shared(&pointers, lease.shared());
             }
         }
         launch.run()

@@ -42,7 +42,7 @@ pub(super) fn check<'a>(
             return Ok(());
         }
         let allocation = allocations.find(space, address, bytes);
-        let allocation = allocation.ok_or_else(|| foreign(space, address, bytes))?;
+        let allocation = allocation.ok_or_else(|| foreign_address_error(space, address, bytes))?;
         add_use(&mut uses, allocation, access);
         Ok(())
     };
@@ -99,7 +99,7 @@ pub(super) fn check<'a>(
     })
 }
 
-fn foreign(space: Option<Space>, address: u64, bytes: usize) -> Error {
+fn foreign_address_error(space: Option<Space>, address: u64, bytes: usize) -> Error {
     let side = match space {
         Some(Space::Pinned) => "host address",
         Some(Space::Device) => "device address",
@@ -194,7 +194,7 @@ impl<'a> Checked<'a> {
     ///
     /// # Safety
     /// Until the work is done, the share and the allocations that the check found must
-    /// live, and the host must keep off those parts that it touches; unless the
+    /// live, and the host must not access those parts that it touches; unless the
     /// stream captures, when nothing runs.
     pub(super) unsafe fn submit(&self, stream: &Stream, call: Call) -> Result<()> {
         let context = stream.context();

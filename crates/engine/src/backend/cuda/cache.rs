@@ -153,6 +153,8 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(content)
 }
 
+/// Checks that only this user may write to the file or folder.
+///
 /// # Errors
 /// It belongs to another user than that of this process, or others may write to it.
 #[cfg(target_os = "linux")]

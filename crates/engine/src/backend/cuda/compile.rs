@@ -158,7 +158,7 @@ impl Compiler {
         codes
     }
 
-    /// What was compiled so far.
+    /// The code that was compiled so far.
     pub(super) fn compilation(&self) -> Compilation {
         let progress = self.progress.lock();
         let now = progress
@@ -308,7 +308,7 @@ mod tests {
         }
         compile(&sources);
         assert_eq!((compiled(), files()), (6, 5));
-        // Nor does one depend on those that it was compiled with.
+        // The code does not depend on the sources that were compiled in the same call.
         let alone = compiler.compile(&sources[2], (9, 0)).unwrap();
         assert_eq!(mended[2].as_ref().unwrap(), &alone);
     }

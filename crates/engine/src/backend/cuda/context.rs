@@ -25,7 +25,7 @@ impl Device {
         let result = unsafe { (driver.cuDeviceGet)(&mut raw, ordinal as i32) };
         match result {
             result_codes::SUCCESS => Ok(Device { driver, raw }),
-            _ => Err(driver::unusable("cuDeviceGet", Code::of(result))),
+            _ => Err(driver::unusable_error("cuDeviceGet", Code::of(result))),
         }
     }
 
@@ -154,7 +154,7 @@ impl Context {
         drop(relaxed);
         if result != result_codes::SUCCESS {
             let code = Code::of(result);
-            return Err(driver::unusable("cuDevicePrimaryCtxRetain", code));
+            return Err(driver::unusable_error("cuDevicePrimaryCtxRetain", code));
         }
         let context = Arc::new(Context {
             device,
@@ -256,7 +256,7 @@ impl Context {
 impl Drop for Context {
     fn drop(&mut self) {
         if !self.is_lost() {
-            // As for `retain`.
+            // Relaxes the capture mode of the thread, as `retain` does.
             let _relaxed = Relaxed::new(self.device.driver).ok();
             // SAFETY: `retain` took the one reference that is given back here,
             // and all that lives in the context holds an Arc of `self`.

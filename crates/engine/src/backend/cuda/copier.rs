@@ -113,7 +113,7 @@ impl Copier {
         let CopyStream { stream, staging } = &mut *self.stream.lock();
         for part in from.chunks(STAGING_BYTES) {
             let (in_use, start) = self.stage(staging, lease, part.len())?;
-            // SAFETY: `stage` gave so many bytes, of which nothing else has a
+            // SAFETY: `stage` returned `part.len()` bytes, of which nothing else has a
             // reference and which nothing uses now.
             unsafe { std::slice::from_raw_parts_mut(start, part.len()) }.copy_from_slice(part);
             // SAFETY: the staging memory holds as many bytes, and the range was
@@ -154,7 +154,7 @@ impl Copier {
                     (driver.cuMemcpyDtoHAsync_v2)(start.cast(), from, part.len(), stream)
                 },
             )?;
-            // SAFETY: `stage` gave so many bytes, zeroed when they were taken, and
+            // SAFETY: `stage` returned `part.len()` bytes, zeroed when they were taken, and
             // `run` returned when the device was done with them.
             part.copy_from_slice(unsafe { std::slice::from_raw_parts(start, part.len()) });
             lease = copied.give_back(staging);
@@ -233,13 +233,13 @@ impl Copier {
         give: impl FnOnce(&Driver, sys::CUstream) -> i32,
     ) -> Result<T> {
         let driver = self.context.bind_for(Call::Submission)?;
-        let given = self.context.check(call, give(&driver, stream.raw()));
+        let called = self.context.check(call, give(&driver, stream.raw()));
         // Also after an error, which does not mean that no work was started.
         if let Err(error) = stream.synchronize() {
             std::mem::forget(in_use);
-            return Err(given.err().unwrap_or(error));
+            return Err(called.err().unwrap_or(error));
         }
-        given.map(|()| in_use)
+        called.map(|()| in_use)
     }
 }
 

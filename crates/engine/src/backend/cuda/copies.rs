@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock};
 /// device allows.
 pub(super) const PIECES_MAX: usize = 96;
 
-/// A graph's copies and memsets become kernels up to so many bytes each, on average. The device's
+/// A graph's copies and memsets become kernels up to this mean size in bytes. The device's
 /// copy engines do larger ones as fast, and leave its multiprocessors to kernels. All features take
 /// 0.87 of the time by kernels in batches of 4,096 residues, 82 KiB each on average, and 1.13 of it
 /// in batches of 16,384.
@@ -23,8 +23,8 @@ pub(super) const MEAN_BYTES_MAX: usize = 128 << 10;
 const THREADS: u32 = 256;
 /// The bytes that a block copies at a time.
 const CHUNK_BYTES: u64 = THREADS as u64 * 4 * 16;
-/// So many blocks copy at the rate of the link to the host, and take 1% of an H100 from kernels
-/// that run at the same time; 128 blocks take 6%.
+/// The most blocks of a launch. This many copy at the rate of the link to the host, and take 1% of an
+/// H100 from kernels that run at the same time; 128 blocks take 6%.
 const BLOCKS_MAX: u64 = 16;
 
 /// Words of a piece among the arguments: where to, where from (0 for a memset), the number of

@@ -101,15 +101,15 @@ impl DeviceLoop {
             idle_ns: residency.idle.min(Residency::MAX).as_nanos() as u64,
             condition: 0,
         };
-        let whole = Template::empty(context)?;
-        // SAFETY: `whole` is alive, and gets the nodes that its condition and the kernels ask for.
+        let outer = Template::empty(context)?;
+        // SAFETY: `outer` is alive, and gets the nodes that its condition and the kernels ask for.
         let exec = unsafe {
-            args.condition = new_condition(context, whole.raw())?;
-            let begun = add_kernel(context, whole.raw(), null_mut(), &begin, &mut args)?;
-            let body = add_while(context, whole.raw(), begun, args.condition)?;
+            args.condition = new_condition(context, outer.raw())?;
+            let begun = add_kernel(context, outer.raw(), null_mut(), &begin, &mut args)?;
+            let body = add_while(context, outer.raw(), begun, args.condition)?;
             let replayed = add_child(context, body, template.raw())?;
             add_kernel(context, body, replayed, &turn, &mut args)?;
-            whole.instantiate(false)?
+            outer.instantiate(false)?
         };
         Ok(DeviceLoop {
             exec,
@@ -126,7 +126,7 @@ impl DeviceLoop {
     ///
     /// # Safety
     /// Until the loop has ended, the memory that its graph accesses must live. Until each batch
-    /// that it is given is done, the host must keep off what the graph writes.
+    /// that it is given is done, the host must not access what the graph writes.
     pub(super) unsafe fn launch(&mut self) -> Result<()> {
         let batch = self.words.load(Word::Ring, Acquire);
         // SAFETY: the caller's promise; the loop's own words live as long as the loop, whose `drop`

@@ -148,7 +148,7 @@ impl CudaSlot {
         };
         Ok(Draft {
             template,
-            captured: source.is_captured(),
+            is_captured: source.is_captured(),
             urgent_kernel,
             work: plan.into_iter().zip(is_library).map(work).collect(),
             parts,

@@ -326,7 +326,7 @@ fn probe() -> Result<Presence> {
     check("cuInit", initialised)?;
     let version = version(library)?;
     if version < REQUIRED_VERSION {
-        return Err(too_old(version));
+        return Err(too_old_error(version));
     }
     let driver = Driver::resolve(library, version)?;
     let mut devices = 0;
@@ -349,7 +349,7 @@ fn no_device() -> String {
     format!("the NVIDIA driver shows no GPU ({variable})")
 }
 
-fn too_old(version: u32) -> Error {
+fn too_old_error(version: u32) -> Error {
     let required = version_text(REQUIRED_VERSION);
     let message = format!(
         "the NVIDIA driver is too old: it supports CUDA {}, and this build needs {required}",
@@ -364,11 +364,11 @@ fn check(call: &str, raw: i32) -> Result<()> {
     if raw == result_codes::SUCCESS {
         return Ok(());
     }
-    Err(unusable(call, Code::of(raw)))
+    Err(unusable_error(call, Code::of(raw)))
 }
 
 /// The error of a driver that refuses `call`.
-pub(super) fn unusable(call: &str, code: Code) -> Error {
+pub(super) fn unusable_error(call: &str, code: Code) -> Error {
     let message = format!(
         "the GPU cannot be used: {call}: {} ({}, {})",
         code.meaning, code.name, code.raw

@@ -219,7 +219,7 @@ pub(super) struct Graph {
     newest: Option<Template>,
     /// The work of each node, as it is now.
     work: Vec<NodeWork>,
-    captured: bool,
+    is_captured: bool,
     /// The first kernel with a priority of its own. If there is one, each node has its own priority.
     urgent_kernel: Option<Arc<str>>,
     /// Whether operations were given other parameters, which the templates do not have.
@@ -233,7 +233,7 @@ pub(super) struct Graph {
 /// A graph that is not instantiated yet.
 pub(super) struct Draft {
     pub(super) template: Template,
-    pub(super) captured: bool,
+    pub(super) is_captured: bool,
     /// See [`Graph::urgent_kernel`].
     pub(super) urgent_kernel: Option<Arc<str>>,
     /// The work of each node.
@@ -252,7 +252,7 @@ impl Graph {
             made: draft.template,
             newest: None,
             work: draft.work,
-            captured: draft.captured,
+            is_captured: draft.is_captured,
             uses: all_uses(&draft.parts),
             parts: draft.parts,
         })
@@ -265,7 +265,7 @@ impl Graph {
 
     /// Updates the executable graph with `draft`, or replaces it if the topology differs.
     pub(super) fn take(&mut self, draft: Draft) -> Result<Built> {
-        check_same_build(self.captured, draft.captured)?;
+        check_same_build(self.is_captured, draft.is_captured)?;
         let context = Arc::clone(&self.exec.context);
         let driver = context.bind_for(Call::GraphEdit)?;
         let mut info = MaybeUninit::<sys::CUgraphExecUpdateResultInfo>::zeroed();
@@ -442,7 +442,7 @@ impl Graph {
     ///
     /// # Safety
     /// Until the work is done, the slot's share and the allocations of
-    /// [`Graph::uses`] must live, and the host must keep off what it touches.
+    /// [`Graph::uses`] must live, and the host must not access what the graph touches.
     pub(super) unsafe fn launch(&mut self, stream: &Stream) -> Result<()> {
         // SAFETY: what the nodes touch is the share's or of `uses`, as every operation in them was
         // checked, and the caller's to keep.

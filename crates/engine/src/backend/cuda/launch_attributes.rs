@@ -33,11 +33,19 @@ impl DriverAttributes {
     pub(super) fn new(context: &Context, kernel: &Kernel) -> Result<Self> {
         let (declared, device) = (kernel.attributes, context.device);
         if declared.cluster.is_some() && device.capability() < CLUSTERS_SINCE {
-            return Err(missing(context, kernel, "clusters of thread blocks"));
+            return Err(missing_feature_error(
+                context,
+                kernel,
+                "clusters of thread blocks",
+            ));
         }
         let cooperative = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH;
         if declared.is_cooperative && device.attribute(cooperative) == 0 {
-            return Err(missing(context, kernel, "cooperative launches"));
+            return Err(missing_feature_error(
+                context,
+                kernel,
+                "cooperative launches",
+            ));
         }
         let priority = if declared.is_urgent {
             greatest_priority(context)?
@@ -126,11 +134,11 @@ fn words(id: Id, value: &CUlaunchAttributeValue) -> [u32; 3] {
     }
 }
 
-fn missing(context: &Context, kernel: &Kernel, what: &str) -> Error {
+fn missing_feature_error(context: &Context, kernel: &Kernel, feature: &str) -> Error {
     let info = context.device.info();
     let (major, minor) = context.device.capability();
     let message = format!(
-        "kernel {} needs {what}, which {} (compute capability {major}.{minor}) does not have",
+        "kernel {} needs {feature}, which {} (compute capability {major}.{minor}) does not have",
         kernel.name, info.name
     );
     Error::new(ErrorKind::Unavailable, message).fix("record another kernel for this device")

@@ -26,7 +26,7 @@ pub(super) struct BatchTimes {
 #[derive(Default)]
 pub(super) struct LoopClock(Mutex<Option<Bounds>>);
 
-/// The host's clock is ahead of the device's by so many nanoseconds.
+/// Bounds on how far the host's clock is ahead of the device's, in nanoseconds.
 #[derive(Clone, Copy)]
 struct Bounds {
     least: i64,

@@ -172,7 +172,7 @@ impl CudaBackend {
     /// their [`Layout`] has them.
     ///
     /// # Errors
-    /// As [`Backend::open_slots`]; [`ErrorKind::Unavailable`] if the device cannot use
+    /// The errors of [`Backend::open_slots`]; [`ErrorKind::Unavailable`] if the device cannot use
     /// registered host memory by the host's addresses.
     #[cfg(all(feature = "supervise", target_os = "linux"))]
     pub(super) fn open_slots_over(

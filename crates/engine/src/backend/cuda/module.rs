@@ -302,7 +302,7 @@ impl Functions {
     fn check_declaration(&self, kernel: &Kernel, function: sys::CUfunction) -> Result<()> {
         let taken = self.code_params(function)?;
         if kernel.params.len() != taken.len() || taken.len() > PARAMS_MAX {
-            return Err(mismatch(
+            return Err(mismatch_error(
                 kernel,
                 format!(
                     "it is declared with {} parameters, and its code takes {} (at most {PARAMS_MAX})",
@@ -314,7 +314,7 @@ impl Functions {
         for (param, taken) in kernel.params.iter().zip(taken) {
             let declared = param.kind.size_bytes();
             if taken != declared {
-                return Err(mismatch(
+                return Err(mismatch_error(
                     kernel,
                     format!(
                         "its parameter {} is declared with {declared} bytes, and the code takes {taken}",
@@ -336,7 +336,7 @@ impl Functions {
             let message = format!(
                 "its block has {threads} threads, and its code runs with at most {threads_max}"
             );
-            return Err(mismatch(kernel, message));
+            return Err(mismatch_error(kernel, message));
         }
         let device = self.context.device;
         let shared_max = device
@@ -350,7 +350,7 @@ impl Functions {
                 device.info().name,
                 size_text(dynamic_max as usize),
             );
-            return Err(mismatch(kernel, message));
+            return Err(mismatch_error(kernel, message));
         }
         if kernel.shared_bytes + shared_static > SHARED_BYTES_DEFAULT {
             self.opt_in(function, kernel.shared_bytes)
@@ -389,7 +389,7 @@ fn binary(image: &Image) -> Option<&[u8]> {
 }
 
 /// The error of a declaration that does not match its code or the device.
-fn mismatch(kernel: &Kernel, message: String) -> Error {
+fn mismatch_error(kernel: &Kernel, message: String) -> Error {
     Error::new(
         ErrorKind::Kernel,
         format!("kernel {}: {message}", kernel.name),
@@ -441,13 +441,13 @@ impl Module {
         let log = log.trim_end_matches('\0').trim();
         context
             .check("cuModuleLoadDataEx", result)
-            .map_err(|error| refused(context, result, format, log).unwrap_or(error))?;
+            .map_err(|error| load_error(context, result, format, log).unwrap_or(error))?;
         unreachable!("the result is no success");
     }
 }
 
 /// The error of an image that the device or the driver refuses.
-fn refused(context: &Context, result: i32, format: Format, log: &str) -> Option<Error> {
+fn load_error(context: &Context, result: i32, format: Format, log: &str) -> Option<Error> {
     let device = context.device;
     let (major, minor) = device.capability();
     let cuda = driver::version_text(device.driver.version);

@@ -17,7 +17,7 @@ use std::ptr::null_mut;
 /// enum lacks.
 pub(super) struct Number<E> {
     value: u32,
-    of: PhantomData<E>,
+    marker: PhantomData<E>,
 }
 
 impl<E> Number<E> {
@@ -25,7 +25,7 @@ impl<E> Number<E> {
         const { assert!(size_of::<E>() == size_of::<u32>()) };
         Number {
             value: u32::MAX,
-            of: PhantomData,
+            marker: PhantomData,
         }
     }
 
@@ -62,9 +62,11 @@ pub(super) unsafe fn read(
             0 => read_launch(context, node, step, functions),
             1 => read_copy(context, node, step),
             2 => read_memset(context, node),
-            10 | 11 => Err(unlike("it allocates or frees memory".to_owned())),
+            10 | 11 => Err(foreign_node_error(
+                "it allocates or frees memory".to_owned(),
+            )),
             7 => read_timestamp(context, node, timestamps),
-            other => Err(unlike(format!("it is of type {other}"))),
+            other => Err(foreign_node_error(format!("it is of type {other}"))),
         }
     }
 }
@@ -82,10 +84,10 @@ const _: () = {
 };
 
 /// The error of a node that is not an operation of a slot.
-fn unlike(what: String) -> Error {
+fn foreign_node_error(reason: String) -> Error {
     Error::new(
         ErrorKind::Mismatch,
-        format!("a node of the graph is none of the operations that tapeloop makes: {what}"),
+        format!("a node of the graph is none of the operations that tapeloop makes: {reason}"),
     )
 }
 
@@ -107,13 +109,15 @@ unsafe fn read_launch(
     let params = unsafe { params.assume_init() };
     let known = functions.find_raw(params.func, step.function);
     let (id, function) =
-        known.ok_or_else(|| unlike("its function was not loaded here".to_owned()))?;
+        known.ok_or_else(|| foreign_node_error("its function was not loaded here".to_owned()))?;
     // SAFETY: the caller's promise.
     if !unsafe { function.attributes.are_of(context, node) }? {
-        return Err(unlike("its launch attributes are others".to_owned()));
+        return Err(foreign_node_error(
+            "its launch attributes are others".to_owned(),
+        ));
     }
     if params.kernelParams.is_null() && !function.params.is_empty() {
-        return Err(unlike("its arguments are packed".to_owned()));
+        return Err(foreign_node_error("its arguments are packed".to_owned()));
     }
     let mut args = Vec::with_capacity(words_of(&*function.params));
     for (index, kind) in function.params.iter().enumerate() {
@@ -175,7 +179,7 @@ unsafe fn read_copy(context: &Context, node: sys::CUgraphNode, step: NodeKind) -
         )
     };
     if rows != 1 {
-        return Err(unlike(format!("it copies {rows} rows")));
+        return Err(foreign_node_error(format!("it copies {rows} rows")));
     }
     copy_of(from, to, bytes, step)
 }
@@ -199,7 +203,7 @@ fn copy_of(from: End, to: End, bytes: usize, step: NodeKind) -> Result<Op> {
             bytes,
         }),
         (false, true) => Ok(download(from, to, bytes)),
-        (false, false) => Err(unlike(format!(
+        (false, false) => Err(foreign_node_error(format!(
             "it copies from memory of type {} to type {}",
             from.0, to.0
         ))),
@@ -242,8 +246,9 @@ unsafe fn read_timestamp(
         (driver.cuGraphEventRecordNodeGetEvent)(node, &mut event)
     })?;
     let timestamp = timestamps.find(event);
-    let timestamp = timestamp
-        .ok_or_else(|| unlike("it records an event that is not one of the slot".to_owned()))?;
+    let timestamp = timestamp.ok_or_else(|| {
+        foreign_node_error("it records an event that is not one of the slot".to_owned())
+    })?;
     Ok(Op::Timestamp { timestamp })
 }
 
@@ -251,9 +256,12 @@ unsafe fn read_timestamp(
 fn memset_of(params: &sys::CUDA_MEMSET_NODE_PARAMS) -> Result<Op> {
     let (size, value) = (params.elementSize as usize, params.value.to_le_bytes());
     let element = value.get(..size).filter(|element| !element.is_empty());
-    let element = element.ok_or_else(|| unlike(format!("it sets elements of {size} bytes")))?;
+    let element =
+        element.ok_or_else(|| foreign_node_error(format!("it sets elements of {size} bytes")))?;
     if params.height > 1 || element.iter().any(|byte| *byte != element[0]) {
-        return Err(unlike("it sets rows, or bytes that differ".to_owned()));
+        return Err(foreign_node_error(
+            "it sets rows, or bytes that differ".to_owned(),
+        ));
     }
     Ok(Op::Memset {
         device: params.dst,

@@ -23,7 +23,7 @@ impl ResidentLoop {
     /// A loop that replays `template`. It is launched for its first batch.
     ///
     /// # Errors
-    /// As [`DeviceLoop::new`];
+    /// The errors of [`DeviceLoop::new`];
     /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) if there are too many loops.
     pub(super) fn new(
         template: &Template,
@@ -46,7 +46,7 @@ impl ResidentLoop {
     ///
     /// # Safety
     /// The batch before is done. Until this one is, the memory that the graph accesses must live,
-    /// and the host must keep off what it writes.
+    /// and the host must not access what it writes.
     pub(super) unsafe fn ring(&mut self) -> Result<()> {
         let (now, device) = (Instant::now(), &mut self.device);
         self.rung_ns = host_ns(now);

@@ -39,7 +39,7 @@ pub(super) struct ThreadGuard {
 struct Restore {
     mode: Option<Relaxed>,
     /// Whether a context was pushed.
-    pushed: bool,
+    has_pushed: bool,
     /// The context of the guard that was active before.
     outer: sys::CUcontext,
 }
@@ -62,8 +62,8 @@ impl ThreadGuard {
             set_for_good(driver, context)?;
         } else if IN_FORCE.get() != context {
             // A guard inside another one of the same context changes nothing.
-            let pushed = current(driver)? != context;
-            if pushed {
+            let has_pushed = current(driver)? != context;
+            if has_pushed {
                 // SAFETY: the driver checks the handle. The context below on the
                 // stack is not touched, so it may even be destroyed meanwhile.
                 let result = unsafe { (driver.cuCtxPushCurrent_v2)(context) };
@@ -71,7 +71,7 @@ impl ThreadGuard {
             }
             let restore = bound.restore.insert(Restore {
                 mode: None,
-                pushed,
+                has_pushed,
                 outer: IN_FORCE.replace(context),
             });
             restore.mode = Some(Relaxed::new(driver)?);
@@ -95,7 +95,7 @@ impl Drop for ThreadGuard {
         };
         // While the context is current, as it was when the mode was changed.
         drop(restore.mode);
-        if restore.pushed {
+        if restore.has_pushed {
             let mut popped = null_mut();
             // SAFETY: `popped` outlives the call. What is popped is what `new`
             // pushed: guards are dropped in the reverse order on the same thread.

@@ -92,7 +92,7 @@ impl Timestamps {
 /// The relation of the device's clocks to the host's, shared by all slots of a context.
 #[derive(Default)]
 pub(super) struct Clock {
-    /// Of events.
+    /// The reference for the times of events.
     base: Mutex<Option<Base>>,
     of_loops: LoopClock,
 }

@@ -120,7 +120,9 @@ impl Map {
             Op::Timestamp { .. } => {}
             Op::Launch { args, .. } => {
                 for pointer in kernel.into_iter().flat_map(Kernel::pointers) {
-                    let word = args.get_mut(pointer.word).ok_or_else(too_few)?;
+                    let word = args
+                        .get_mut(pointer.word)
+                        .ok_or_else(too_few_addresses_error)?;
                     *word = real(*word, pointer.access.writes())?;
                 }
             }
@@ -129,6 +131,6 @@ impl Map {
     }
 }
 
-fn too_few() -> Error {
+fn too_few_addresses_error() -> Error {
     Error::usage("a launch passes fewer words than its kernel takes")
 }

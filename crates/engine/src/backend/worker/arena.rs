@@ -44,22 +44,22 @@ impl Arena {
     /// # Errors
     /// [`ErrorKind::OutOfMemory`] if the system refuses the memory.
     pub(super) fn new(bytes: usize) -> Result<Arena> {
-        let refused = |errno: rustix::io::Errno| {
+        let memory_error = |errno: rustix::io::Errno| {
             let message = format!("{bytes} bytes of shared memory were refused: {errno}");
             Error::new(ErrorKind::OutOfMemory, message).fix("take fewer slots or smaller batches")
         };
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-        let file = memfd_create("tapeloop", flags).map_err(refused)?;
-        ftruncate(&file, bytes.max(1) as u64).map_err(refused)?;
+        let file = memfd_create("tapeloop", flags).map_err(memory_error)?;
+        ftruncate(&file, bytes.max(1) as u64).map_err(memory_error)?;
         let size = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
-        fcntl_add_seals(&file, size).map_err(refused)?;
+        fcntl_add_seals(&file, size).map_err(memory_error)?;
         Arena::of_file(file, bytes)
     }
 
     /// Allocates memory with these contents, at least one byte. No process writes it later.
     ///
     /// # Errors
-    /// As [`Arena::new`].
+    /// The errors of [`Arena::new`].
     pub(super) fn copy_of(contents: &[u8]) -> Result<Arc<Arena>> {
         let mut parts = Arena::new(contents.len())?.cut([contents.len()]);
         parts[0].as_mut_slice().copy_from_slice(contents);
@@ -230,7 +230,7 @@ impl CompletionFlags {
     /// Allocates flags, all zero.
     ///
     /// # Errors
-    /// As [`Arena::new`].
+    /// The errors of [`Arena::new`].
     pub(super) fn new(slots: usize) -> Result<CompletionFlags> {
         let arena = Arena::new(CompletionFlags::bytes(slots))?;
         Ok(CompletionFlags { arena, slots })
@@ -239,7 +239,7 @@ impl CompletionFlags {
     /// Maps the flags of another process.
     ///
     /// # Errors
-    /// As [`Arena::of_file`].
+    /// The errors of [`Arena::of_file`].
     pub(super) fn of_file(file: OwnedFd, slots: usize) -> Result<CompletionFlags> {
         let arena = Arena::of_file(file, CompletionFlags::bytes(slots))?;
         Ok(CompletionFlags { arena, slots })

@@ -128,7 +128,7 @@ impl WorkerSlot {
             Fate::Stuck(error) => return Err(error),
         }
         if failure == DEVICE_FAILED || (is_reached && failure == BATCH_FAILED) {
-            return self.ask_why(is_reached);
+            return self.ask_for_error(is_reached);
         }
         if self.alive_checked_at.elapsed() > ALIVE_CHECK_INTERVAL {
             self.alive_checked_at = Instant::now();
@@ -140,9 +140,9 @@ impl WorkerSlot {
     /// Asks for the error that the completion flag announces. An error of the device loses the
     /// worker, and is reported when its process has ended. An error of a batch is reported when its
     /// fence is reached: until then the worker uses the slot's memory.
-    fn ask_why(&mut self, is_reached: bool) -> Result<bool> {
-        let why = Request::Why { slot: self.slot };
-        match self.supervisor.ask_worker(&why, self.generation) {
+    fn ask_for_error(&mut self, is_reached: bool) -> Result<bool> {
+        let request = Request::TakeError { slot: self.slot };
+        match self.supervisor.ask_worker(&request, self.generation) {
             Ok(Reply::Done(Err(error))) if error.scope() >= ErrorScope::Device => {
                 self.supervisor.lose(self.generation, &error);
             }
@@ -150,7 +150,7 @@ impl WorkerSlot {
                 self.fence_seen = self.fence_set;
                 return Err(error);
             }
-            Ok(_) => drop(self.supervisor.garbled()),
+            Ok(_) => drop(self.supervisor.lose_garbled()),
             // The worker is lost.
             Err(_) => {}
         }
@@ -260,7 +260,7 @@ unsafe impl DeviceSlot for WorkerSlot {
         let slot = self.slot;
         match self.supervisor.ask(&Request::GraphOps { slot, graph })? {
             Reply::Ops(ops) => self.supervisor.answered(ops),
-            _ => Err(self.supervisor.garbled()),
+            _ => Err(self.supervisor.lose_garbled()),
         }
     }
 
@@ -315,14 +315,14 @@ unsafe impl DeviceSlot for WorkerSlot {
         let reply = self
             .supervisor
             .ask(&Request::Timestamps { slot: self.slot })?;
-        let Reply::Timestamps(timestamps, there_ns) = reply else {
-            return Err(self.supervisor.garbled());
+        let Reply::Timestamps(timestamps, worker_ns) = reply else {
+            return Err(self.supervisor.lose_garbled());
         };
         // The worker read its clock between the request and now.
-        let here_ns = host_ns(asked + asked.elapsed() / 2);
-        let here = |ns: u64| here_ns.saturating_add(ns).saturating_sub(there_ns);
+        let own_ns = host_ns(asked + asked.elapsed() / 2);
+        let to_own_clock = |ns: u64| own_ns.saturating_add(ns).saturating_sub(worker_ns);
         let timestamps = self.supervisor.answered(timestamps)?;
-        Ok(timestamps.map(|timestamp| timestamp.map(here)))
+        Ok(timestamps.map(|timestamp| timestamp.map(to_own_clock)))
     }
 
     fn abandon(&mut self, error: &Error) -> Error {

@@ -50,10 +50,10 @@ impl Link {
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.clear();
         buffer.extend([0; 4]);
-        let mut buffer = postcard::to_extend(message, buffer).map_err(broken)?;
+        let mut buffer = postcard::to_extend(message, buffer).map_err(broken_link_error)?;
         let bytes = buffer.len() - 4;
         if bytes > MESSAGE_BYTES_MAX {
-            return Err(broken(format!(
+            return Err(broken_link_error(format!(
                 "a message has {bytes} bytes, over {MESSAGE_BYTES_MAX}"
             )));
         }
@@ -64,7 +64,7 @@ impl Link {
             match send(&self.socket, rest, SendFlags::NOSIGNAL) {
                 Ok(sent) => rest = &rest[sent..],
                 Err(rustix::io::Errno::INTR) => {}
-                Err(errno) => return Err(broken(errno)),
+                Err(errno) => return Err(broken_link_error(errno)),
             }
         }
         self.buffer = buffer;
@@ -78,11 +78,11 @@ impl Link {
             Ok(()) => {}
             Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => return Ok(None),
             Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return Ok(None),
-            Err(error) => return Err(broken(error)),
+            Err(error) => return Err(broken_link_error(error)),
         }
         let length = u32::from_le_bytes(length) as usize;
         if length > MESSAGE_BYTES_MAX {
-            return Err(broken(format!(
+            return Err(broken_link_error(format!(
                 "a message has {length} bytes, over {MESSAGE_BYTES_MAX}"
             )));
         }
@@ -93,9 +93,11 @@ impl Link {
             let next = (length - arrived).min(READ_BYTES_MAX);
             self.buffer.resize(arrived + next, 0);
             let into = &mut self.buffer[arrived..];
-            self.socket.read_exact(into).map_err(broken)?;
+            self.socket.read_exact(into).map_err(broken_link_error)?;
         }
-        postcard::from_bytes(&self.buffer).map(Some).map_err(broken)
+        postcard::from_bytes(&self.buffer)
+            .map(Some)
+            .map_err(broken_link_error)
     }
 
     pub(super) fn send_file(&mut self, file: BorrowedFd<'_>) -> Result<()> {
@@ -107,7 +109,7 @@ impl Link {
         let byte = [IoSlice::new(&[0])];
         retry_on_intr(|| sendmsg(&self.socket, &byte, &mut control, SendFlags::NOSIGNAL))
             .map(|_| ())
-            .map_err(broken)
+            .map_err(broken_link_error)
     }
 
     pub(super) fn receive_file(&mut self) -> Result<OwnedFd> {
@@ -116,18 +118,19 @@ impl Link {
         let mut byte = [0];
         let mut into = [IoSliceMut::new(&mut byte)];
         let flags = RecvFlags::CMSG_CLOEXEC;
-        retry_on_intr(|| recvmsg(&self.socket, &mut into, &mut control, flags)).map_err(broken)?;
+        retry_on_intr(|| recvmsg(&self.socket, &mut into, &mut control, flags))
+            .map_err(broken_link_error)?;
         let mut files = control.drain().filter_map(|message| match message {
             RecvAncillaryMessage::ScmRights(mut files) => files.next(),
             _ => None,
         });
         files
             .next()
-            .ok_or_else(|| broken("a file descriptor did not come with its message"))
+            .ok_or_else(|| broken_link_error("a file descriptor did not come with its message"))
     }
 }
 
-fn broken(error: impl std::fmt::Display) -> Error {
+fn broken_link_error(error: impl std::fmt::Display) -> Error {
     Error::new(
         ErrorKind::Device,
         format!("the link to the worker process broke: {error}"),

@@ -88,7 +88,7 @@ pub(super) enum Request {
         fence: u32,
     },
     /// Asks for the error that a slot's completion flag announces. The reply is [`Reply::Done`].
-    Why { slot: u32 },
+    TakeError { slot: u32 },
     /// Asks how the kernel with this id fills the device.
     Occupancy(FunctionId),
     /// Asks for a slot's timestamps.

@@ -190,7 +190,7 @@ unsafe impl Backend for WorkerBackend {
     fn occupancy(&self, _: &Kernel, function: FunctionId) -> Result<Occupancy> {
         match self.supervisor.ask(&Request::Occupancy(function))? {
             Reply::Occupancy(occupancy) => self.supervisor.answered(occupancy),
-            _ => Err(self.supervisor.garbled()),
+            _ => Err(self.supervisor.lose_garbled()),
         }
     }
 
@@ -268,7 +268,7 @@ unsafe impl Backend for WorkerBackend {
     }
 }
 
-fn unexpected() -> Error {
+fn unexpected_reply_error() -> Error {
     Error::new(
         ErrorKind::Device,
         "the worker's answer does not fit the request",

@@ -200,7 +200,7 @@ impl Workers {
 
     /// Ends a process that could not be opened. Returns the error to report: of
     /// [`ErrorKind::Worker`] if the process ended by itself, so that another start may succeed.
-    /// `is_hung_up` tells whether its end of the connection is closed.
+    /// `is_hung_up` says whether its end of the connection is closed.
     pub(super) fn did_not_open(&self, error: Error, is_hung_up: bool) -> Error {
         let ended = is_hung_up && self.wait(self.end_timeout);
         let exit = self.current.lock().exit.clone().filter(|_| ended);

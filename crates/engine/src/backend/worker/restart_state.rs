@@ -5,7 +5,7 @@ use super::arena::{Arena, CompletionFlags};
 use super::ipc::Link;
 use super::message::{KernelDecl, Reply, Request, Spec};
 use super::supervisor::answer;
-use super::unexpected;
+use super::unexpected_reply_error;
 use crate::backend::graphs::Graphs;
 use crate::backend::{Compilation, Contents, Op, Priority};
 use crate::error::{Error, Result};
@@ -124,7 +124,7 @@ impl RestartState {
     /// Sends everything to a new worker.
     ///
     /// # Errors
-    /// Those of the link and of the worker's device.
+    /// The errors of the link and those that the worker's device reports.
     pub(super) fn replay(&self, link: &mut Link) -> Result<()> {
         for image in &self.images {
             link.send(&Request::Image(Arc::clone(image)))?;
@@ -147,7 +147,7 @@ impl RestartState {
                 link.send(&Request::Build { slot, graph, spec })?;
                 match answer(link)? {
                     Reply::Built(built) => built.map(|_| ())?,
-                    _ => return Err(unexpected()),
+                    _ => return Err(unexpected_reply_error()),
                 }
             }
         }
@@ -238,7 +238,7 @@ pub(super) fn prepared(
         match answer(link)? {
             Reply::Compiling(compilation) => report(compilation),
             Reply::Done(done) => return Ok(done),
-            _ => return Err(unexpected()),
+            _ => return Err(unexpected_reply_error()),
         }
     }
 }
@@ -248,6 +248,6 @@ pub(super) fn prepared(
 fn done(link: &mut Link) -> Result<Result<()>> {
     match answer(link)? {
         Reply::Done(done) => Ok(done),
-        _ => Err(unexpected()),
+        _ => Err(unexpected_reply_error()),
     }
 }

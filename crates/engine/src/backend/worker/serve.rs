@@ -5,7 +5,7 @@ use super::arena::{Arena, CompletionFlags};
 use super::ipc::Link;
 use super::message::{KernelDecl, Opened, Reply, Request, SlotCall, Spec};
 use super::polling::poll_slots;
-use super::served_slot::{Held, Posted, ServedSlot, State, unknown};
+use super::served_slot::{Held, Posted, ServedSlot, State, unknown_id_error};
 use crate::backend::select::{Builtin, open_builtin};
 use crate::backend::{
     Backend, Built, FunctionId, GraphId, KernelCache, Layout, NvrtcLibrary, Op, Priority, Space,
@@ -209,13 +209,16 @@ impl Worker<'_> {
                 self.work(slot, steps, fence);
                 return None;
             }
-            Request::Why { slot } => {
-                let why = self.served(slot).map(ServedSlot::why);
-                Reply::Done(Err(why.unwrap_or_else(|error| error)))
+            Request::TakeError { slot } => {
+                let error = self.served(slot).map(ServedSlot::take_error);
+                Reply::Done(Err(error.unwrap_or_else(|error| error)))
             }
             Request::Occupancy(function) => Reply::Occupancy(
-                (self.kernels.get(function.0 as usize).ok_or_else(unknown))
-                    .and_then(|(kernel, here)| self.backend.occupancy(kernel, *here)),
+                (self
+                    .kernels
+                    .get(function.0 as usize)
+                    .ok_or_else(unknown_id_error))
+                .and_then(|(kernel, here)| self.backend.occupancy(kernel, *here)),
             ),
             Request::Timestamps { slot } => {
                 let timestamps = self.served(slot);
@@ -244,7 +247,7 @@ impl Worker<'_> {
             let prepared = loop {
                 match ended.recv_timeout(REPORT_EVERY) {
                     Ok(prepared) => break prepared,
-                    Err(RecvTimeoutError::Disconnected) => break Err(unknown()),
+                    Err(RecvTimeoutError::Disconnected) => break Err(unknown_id_error()),
                     Err(RecvTimeoutError::Timeout) => {}
                 }
                 let compilation = backend.compilation();
@@ -259,7 +262,7 @@ impl Worker<'_> {
 
     fn load(&mut self, decl: KernelDecl) -> Result<()> {
         let image = match decl.image {
-            Some(place) => Some(self.images.get(place).ok_or_else(unknown)?),
+            Some(place) => Some(self.images.get(place).ok_or_else(unknown_id_error)?),
             None => None,
         };
         let mut kernel = decl.kernel();
@@ -288,7 +291,11 @@ impl Worker<'_> {
 
     fn fill(&self, address: u64, offset: usize, bytes: usize, contents: OwnedFd) -> Result<()> {
         let contents = Arena::of_file(contents, bytes)?.cut([bytes]);
-        let allocation = self.allocations.0.get(&address).ok_or_else(unknown)?;
+        let allocation = self
+            .allocations
+            .0
+            .get(&address)
+            .ok_or_else(unknown_id_error)?;
         self.backend
             .write(contents[0].as_slice(), allocation, offset)
     }
@@ -360,7 +367,7 @@ impl Worker<'_> {
     }
 
     fn served(&self, slot: u32) -> Result<&ServedSlot> {
-        let entry = self.slots.get(&slot).ok_or_else(unknown)?;
+        let entry = self.slots.get(&slot).ok_or_else(unknown_id_error)?;
         Ok(&entry.slot)
     }
 
@@ -368,7 +375,11 @@ impl Worker<'_> {
     fn op(&self, map: &Map, op: &Op) -> Result<Op> {
         let mut known = None;
         if let Op::Launch { function, .. } = op {
-            known = Some(self.kernels.get(function.0 as usize).ok_or_else(unknown)?);
+            known = Some(
+                self.kernels
+                    .get(function.0 as usize)
+                    .ok_or_else(unknown_id_error)?,
+            );
         }
         let mut op = map.op(op, known.map(|(kernel, _)| kernel), &self.allocations)?;
         if let (Op::Launch { function, .. }, Some((_, here))) = (&mut op, known) {
@@ -400,24 +411,24 @@ impl Worker<'_> {
 
     fn set_params(&self, slot: u32, graph: GraphId, node: usize, op: Op) -> Result<()> {
         let served = self.served(slot)?;
-        let here = self.op(&served.map, &op)?;
+        let own_op = self.op(&served.map, &op)?;
         let mut state = served.lock();
         let State { slot, graphs, .. } = &mut *state;
-        let held = graphs.get_mut(&graph.0).ok_or_else(unknown)?;
-        let (Some(known), Some(known_here)) = (held.spec.ops.get_mut(node), held.ops.get_mut(node))
+        let held = graphs.get_mut(&graph.0).ok_or_else(unknown_id_error)?;
+        let (Some(known), Some(known_own)) = (held.spec.ops.get_mut(node), held.ops.get_mut(node))
         else {
-            return Err(unknown());
+            return Err(unknown_id_error());
         };
         // SAFETY: as for `build`, where the graph came from.
-        unsafe { slot.set_params(held.graph, node, &here)? };
-        (*known, *known_here) = (op, here);
+        unsafe { slot.set_params(held.graph, node, &own_op)? };
+        (*known, *known_own) = (op, own_op);
         Ok(())
     }
 
     /// The operations of a graph, with the names of the other process.
     fn graph_ops(&self, slot: u32, graph: GraphId) -> Result<Vec<Op>> {
         let state = self.served(slot)?.lock();
-        let held = state.graphs.get(&graph.0).ok_or_else(unknown)?;
+        let held = state.graphs.get(&graph.0).ok_or_else(unknown_id_error)?;
         let found = state.slot.graph_ops(held.graph)?.into_iter();
         // An operation that is as requested gets its original names; any other is foreign there.
         let named = found
@@ -433,11 +444,11 @@ impl Worker<'_> {
         let Some(entry) = self.slots.get(&number) else {
             return;
         };
-        let here = |step| match step {
+        let with_own_addresses = |step| match step {
             SlotCall::Op(op) => Ok(SlotCall::Op(self.op(&entry.slot.map, &op)?)),
             step => Ok(step),
         };
-        let steps = steps.into_iter().map(here).collect();
+        let steps = steps.into_iter().map(with_own_addresses).collect();
         entry.slot.post(Posted::Work { steps, fence });
         // Also for a slot that refused the work, so that it reports the refusal.
         let _ = entry.poller.send(Arc::clone(&entry.slot));

@@ -80,7 +80,7 @@ impl ServedSlot {
 
     /// The error that the completion flag announces, which is then taken back. The error of a lost
     /// device stays.
-    pub(super) fn why(&self) -> Error {
+    pub(super) fn take_error(&self) -> Error {
         let mut state = self.lock();
         let error = if state.is_lost {
             state.error.clone()
@@ -90,7 +90,7 @@ impl ServedSlot {
         if state.error.is_none() {
             self.flags.slot(self.index).clear_failure();
         }
-        error.unwrap_or_else(unknown)
+        error.unwrap_or_else(unknown_id_error)
     }
 
     /// Passes a request to the slot: at once if no thread holds the slot, otherwise when that
@@ -174,7 +174,7 @@ impl State {
             Vec::new()
         });
         for step in &steps {
-            let given = match step {
+            let enqueued = match step {
                 // SAFETY: the process that started this one gave the operation to its
                 // slot, so code there vouched for it; `Worker::work` put this slot's
                 // addresses in.
@@ -182,10 +182,10 @@ impl State {
                 SlotCall::Graph(graph) => self
                     .graphs
                     .get(&graph.0)
-                    .ok_or_else(unknown)
+                    .ok_or_else(unknown_id_error)
                     .and_then(|held| self.slot.launch_graph(held.graph)),
             };
-            if let Err(error) = given {
+            if let Err(error) = enqueued {
                 self.fail(error);
                 break;
             }
@@ -236,6 +236,6 @@ pub(super) fn as_loss(error: Error) -> Error {
 }
 
 /// The error of an id that the other process did not send before.
-pub(super) fn unknown() -> Error {
+pub(super) fn unknown_id_error() -> Error {
     Error::usage("the worker does not know this kernel, slot or graph")
 }

@@ -8,7 +8,7 @@ use super::ipc::Link;
 use super::message::{Opened, Reply, Request, Spec};
 use super::process::{END_TIMEOUT, Fate, Workers};
 use super::restart_state::{Group, RestartState};
-use super::{WorkerOptions, unexpected};
+use super::{WorkerOptions, unexpected_reply_error};
 use crate::backend::fork::Process;
 use crate::backend::{Built, Compilation, GraphId, Op};
 use crate::error::{Context, Error, ErrorKind, ErrorScope, Result};
@@ -132,7 +132,8 @@ impl Supervisor {
         if let Some(core) = self.core.try_lock()
             && core.link.is_hung_up()
         {
-            self.workers.hung_up(self.generation(), &ended());
+            self.workers
+                .hung_up(self.generation(), &worker_ended_error());
         }
         self.workers.check_alive();
     }
@@ -157,11 +158,11 @@ impl Supervisor {
         &self,
         work: &Request,
         last: u64,
-        in_flight: bool,
+        is_in_flight: bool,
         flag: &CompletionFlag,
     ) -> Result<u64> {
         let mut core = self.core()?;
-        let generation = self.check_worker(in_flight.then_some(last))?;
+        let generation = self.check_worker(is_in_flight.then_some(last))?;
         if generation != last {
             // The earlier worker may have announced a failure after its work was seen over.
             flag.clear_failure();
@@ -258,7 +259,7 @@ impl Supervisor {
         };
         let built = match self.exchange(&mut core, &request)? {
             Reply::Built(built) => self.answered(built)?,
-            _ => return Err(self.garbled()),
+            _ => return Err(self.lose_garbled()),
         };
         let graphs = core.restart_state.graphs(slot);
         match into {
@@ -282,7 +283,7 @@ impl Supervisor {
         };
         match self.exchange(&mut core, &request)? {
             Reply::Done(set) => self.answered(set)?,
-            _ => return Err(self.garbled()),
+            _ => return Err(self.lose_garbled()),
         }
         // In range: checked above, and the lock was held since.
         let known = core.restart_state.graphs(slot).get_mut(graph)?;
@@ -302,8 +303,8 @@ impl Supervisor {
     }
 
     /// Loses a worker whose reply does not match the request: later replies would not either.
-    pub(super) fn garbled(&self) -> Error {
-        let error = unexpected();
+    pub(super) fn lose_garbled(&self) -> Error {
+        let error = unexpected_reply_error();
         self.lose(self.generation(), &error);
         error
     }
@@ -363,10 +364,10 @@ fn no_node(node: usize) -> Error {
 /// The next answer.
 pub(super) fn answer(link: &mut Link) -> Result<Reply> {
     let reply = link.receive()?;
-    reply.ok_or_else(ended)
+    reply.ok_or_else(worker_ended_error)
 }
 
-fn ended() -> Error {
+fn worker_ended_error() -> Error {
     Error::new(ErrorKind::Device, "the worker process ended")
 }
 
@@ -449,7 +450,7 @@ fn open(link: &mut Link, options: &WorkerOptions, restart_state: &RestartState) 
     })?;
     let opened = match answer(link)? {
         Reply::Opened(opened) => opened?,
-        _ => return Err(unexpected()),
+        _ => return Err(unexpected_reply_error()),
     };
     restart_state.replay(link)?;
     limit(link, Some(ANSWER_TIMEOUT)).map_err(Error::io)?;

@@ -34,7 +34,7 @@ impl<W: Workload> Dispatcher<W> {
                     Some(failure) => Err(failure),
                 };
                 results.send(number, batch.sampled, sent);
-                // What was not sent.
+                // The completions that were not sent.
                 for done in completions {
                     drop(Undelivered::new(done));
                 }

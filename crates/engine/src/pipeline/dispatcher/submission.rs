@@ -83,7 +83,7 @@ impl<W: Workload> Dispatcher<W> {
         let added = queue.add(&self.shared, item, extent, options, |batch, index| {
             ticket = Some(Ticket(batch.ticket(index..index + 1)));
         });
-        if added.timed {
+        if added.changes_due {
             self.devices.wake_all();
         }
         let ticket = ticket.expect("an item outside of a run has a ticket");
@@ -186,10 +186,10 @@ impl<W: Workload> Dispatcher<W> {
                 queue.end_turn();
             }
             let added = queue.add(&self.shared, item, extent, options, &mut added);
-            if added.timed {
+            if added.changes_due {
                 self.devices.wake_all();
             }
-            if added.closed {
+            if added.has_closed {
                 self.unlock_and_start(queue);
                 queue = self.queue.lock();
             }

@@ -1,7 +1,7 @@
 //! Items that expire before their batch has a slot.
 
 use super::{Admitted, NORMAL, Queue, Shared, URGENT};
-use crate::pipeline::batch::{Batch, expiry};
+use crate::pipeline::batch::{Batch, expiry_error};
 use crate::pipeline::ticket::Early;
 use crate::workload::{Completion, Workload};
 use std::time::Instant;
@@ -49,7 +49,7 @@ impl<W: Workload> Queue<W> {
             let mut reply = batch.reply.take();
             batch.expire(now, |index, item| {
                 let reply = reply.as_mut().expect("an item of a run does not expire");
-                let result = Err(expiry());
+                let result = Err(expiry_error());
                 let early = reply.answer_early(index, Completion { item, result });
                 expired.answers.push(early);
             });

@@ -3,7 +3,7 @@
 
 use super::{Queue, Shared};
 use crate::error::Result;
-use crate::pipeline::batch::expiry;
+use crate::pipeline::batch::expiry_error;
 use crate::pipeline::config::SubmitOptions;
 use crate::pipeline::ticket::Ticket;
 use crate::workload::{Completion, Extent, Workload};
@@ -23,7 +23,7 @@ struct WaitingItem<W: Workload> {
 }
 
 pub(super) struct Waiting<W: Workload> {
-    /// Of items that are not urgent, and of urgent ones.
+    /// Two queues: of items that are not urgent, and of urgent ones.
     items: [VecDeque<WaitingItem<W>>; 2],
     /// The tickets of items that were added or have expired, or their errors, until their tasks take them.
     outcomes: BTreeMap<WaitingId, Result<Ticket<W>>>,
@@ -67,7 +67,7 @@ pub(in crate::pipeline) struct Admitted<W: Workload> {
     pub(in crate::pipeline) wakers: Vec<Waker>,
     pub(in crate::pipeline) refused: Vec<W::Item>,
     /// Whether [`Queue::closes_at`] may be earlier than before.
-    pub(in crate::pipeline) timed: bool,
+    pub(in crate::pipeline) changes_due: bool,
 }
 
 impl<W: Workload> Default for Admitted<W> {
@@ -75,7 +75,7 @@ impl<W: Workload> Default for Admitted<W> {
         Admitted {
             wakers: Vec::new(),
             refused: Vec::new(),
-            timed: false,
+            changes_due: false,
         }
     }
 }
@@ -136,7 +136,7 @@ impl<W: Workload> Queue<W> {
                     let added = self.add(shared, item, extent, next.options, |reply, index| {
                         ticket = Some(Ticket(reply.ticket(index..index + 1)));
                     });
-                    admitted.timed |= added.timed;
+                    admitted.changes_due |= added.changes_due;
                     Ok(ticket.expect("an item outside of a run has a ticket"))
                 };
                 self.waiting.outcomes.insert(next.id, outcome);
@@ -197,7 +197,7 @@ impl<W: Workload> Queue<W> {
     pub(in crate::pipeline) fn expired(&mut self, item: W::Item) -> Ticket<W> {
         let reply = self.answers.take();
         let ticket = Ticket(reply.ticket(0..1));
-        let result = Err(expiry());
+        let result = Err(expiry_error());
         reply.complete(std::iter::once(Some(Completion { item, result })));
         ticket
     }

@@ -68,7 +68,7 @@ impl Slot<Filling> {
     /// have recorded anything, and work that waits for it does not wait.
     ///
     /// # Errors
-    /// Those of [`Slot::wait_for`].
+    /// The errors of [`Slot::wait_for`].
     pub fn signal(&mut self, event: ExternalEvent) -> Result<()> {
         self.core.check_events()?;
         self.state.0.signals.push(event);

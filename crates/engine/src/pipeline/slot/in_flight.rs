@@ -12,7 +12,7 @@ impl<B> InFlight<B> {
             batch,
             due,
             failed,
-            reported: false,
+            has_reported: false,
             unfenced_since: None,
         }
     }
@@ -119,12 +119,12 @@ impl<B> Slot<InFlight<B>> {
                 give_up(&mut *self.core.device_slot, deadline)
             }
             Err(error) if error.scope() >= ErrorScope::Device => error,
-            Err(error) if self.state.reported => Error::new(
+            Err(error) if self.state.has_reported => Error::new(
                 ErrorKind::Device,
                 format!("the device does not finish the failed batch: {error}"),
             ),
             Err(error) => {
-                self.state.reported = true;
+                self.state.has_reported = true;
                 let error = self.located(error.within("compute"));
                 self.state.failed.get_or_insert(error);
                 return Progress::Pending(self);

@@ -15,7 +15,7 @@ pub(super) struct Lendable {
     lent: Lent,
 }
 
-/// A share in a device slot that is lent. The last one frees it if its engine is gone.
+/// A share in a device slot that is lent. The last one frees it if its engine was dropped.
 #[derive(Clone)]
 pub(crate) struct Lent(Arc<Option<Box<dyn DeviceSlot>>>);
 

@@ -59,7 +59,7 @@ impl<T> std::fmt::Debug for SendError<T> {
 
 pub(in crate::pipeline) struct Sender<T>(Arc<Channel<T>>);
 pub(in crate::pipeline) struct Receiver<T>(Arc<Channel<T>>);
-/// The other end is gone.
+/// The other end was dropped.
 #[derive(Debug)]
 pub(in crate::pipeline) struct Disconnected;
 
@@ -126,12 +126,11 @@ impl<T> Sender<T> {
             let mut state = self.0.state.lock().unwrap();
             let message = message.take().expect("asked once");
             let has_room = state.receivers > 0 && state.queue.len() < state.room;
-            Some(match has_room {
-                true => {
-                    state.queue.push_back(message);
-                    Ok(())
-                }
-                false => Err(SendError(message)),
+            Some(if has_room {
+                state.queue.push_back(message);
+                Ok(())
+            } else {
+                Err(SendError(message))
             })
         })
     }
@@ -180,7 +179,7 @@ impl<T> Drop for Receiver<T> {
         let left = self.0.meeting.until(|| {
             let mut state = self.0.state.lock().unwrap();
             state.receivers -= 1;
-            // What nobody will receive is dropped at once, as crossbeam does.
+            // Messages that no receiver will take are dropped at once, as crossbeam does.
             Some(match state.receivers {
                 0 => std::mem::take(&mut state.queue),
                 _ => VecDeque::new(),

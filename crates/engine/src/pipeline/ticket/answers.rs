@@ -66,9 +66,10 @@ pub(crate) struct Answers<W: Workload> {
 
 struct State<W: Workload> {
     phase: Phase,
-    /// By the item's index in the batch, once the phase is [`Phase::Done`]. `None` if it was taken.
+    /// The completions by the item's index in the batch, once the phase is [`Phase::Done`]. `None` if it was taken.
     completions: Vec<Option<Completion<W>>>,
-    /// Of items that were answered before their batch, by the item's index, until they are taken.
+    /// Completions of items that were answered before their batch, each with the item's index, until they
+    /// are taken.
     early: Vec<(u32, Completion<W>)>,
     /// The items whose tickets were dropped before.
     unwanted: Vec<Range<u32>>,
@@ -364,7 +365,7 @@ impl<W: Workload> Reply<W> {
     pub(crate) fn complete(self, completions: impl Iterator<Item = Option<Completion<W>>>) {
         let mut state = self.0.state.lock();
         debug_assert!(state.completions.is_empty(), "cleared before its use");
-        // Neither runs the embedder's code: the items and results are only moved.
+        // Extending the list does not run the embedder's code: the items and results are only moved.
         state.completions.extend(completions);
         for items in self.0.end(Phase::Done, state) {
             self.0.leave(items);

@@ -32,14 +32,14 @@ impl Timeline {
             ));
         }
         let mut text = String::from("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
-        text.push_str(&named("process_name", HOST, 0, "host"));
+        text.push_str(&metadata_event("process_name", HOST, 0, "host"));
         for device in 0..self.devices.len().max(1) {
             let name = self.device_title(device);
             let name = name.as_deref().unwrap_or("device");
-            text.push_str(&named("process_name", DEVICE + device, 0, name));
+            text.push_str(&metadata_event("process_name", DEVICE + device, 0, name));
         }
         for ((process, thread), name) in &tracks {
-            text.push_str(&named("thread_name", *process, *thread, name));
+            text.push_str(&metadata_event("thread_name", *process, *thread, name));
             // Writing to a string cannot fail.
             let _ = writeln!(
                 text,
@@ -56,10 +56,10 @@ impl Timeline {
     }
 }
 
-fn named(what: &str, process: usize, thread: usize, name: &str) -> String {
+fn metadata_event(kind: &str, process: usize, thread: usize, name: &str) -> String {
     let name = name.replace(['"', '\\'], "");
     format!(
-        "{{\"name\":\"{what}\",\"ph\":\"M\",\"pid\":{process},\"tid\":{thread},\
+        "{{\"name\":\"{kind}\",\"ph\":\"M\",\"pid\":{process},\"tid\":{thread},\
          \"args\":{{\"name\":\"{name}\"}}}},\n"
     )
 }

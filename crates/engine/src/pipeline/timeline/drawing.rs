@@ -297,12 +297,12 @@ impl Timeline {
             format!("{} {:.0}%", row.name, 100.0 * mean)
         };
         let [uploads, kernels, downloads] = ON_DEVICE.each_ref().map(percent);
-        let whose = match devices {
+        let subject = match devices {
             1 => "Device, in the time shown",
             _ => "Mean of the devices, in the time shown",
         };
         Some(format!(
-            "{whose}: {uploads}, {kernels}, {downloads}. On average {overlap:.1} of them overlap."
+            "{subject}: {uploads}, {kernels}, {downloads}. On average {overlap:.1} of them overlap."
         ))
     }
 

@@ -85,20 +85,20 @@ impl AtomColumns<'_> {
         let chain_changes = self.changes(CHAIN_ITEMS, Vec::new())?;
         let changes = self.changes(0..RESIDUE_ITEMS, chain_changes.clone())?;
         // Whether the chain is that of the last run.
-        let mut same_chain = false;
+        let mut is_same_chain = false;
         let mut start = 0;
         while start < rows {
             let next = memchr::memchr(1, &changes[start + 1..]);
             let end = next.map_or(rows, |len| start + 1 + len);
-            same_chain &= chain_changes[start] == 0;
+            is_same_chain &= chain_changes[start] == 0;
             let run = RunStart {
                 value: |item| self.text(item, start),
                 integer: |item| self.column(item)?.integer(start),
-                same_chain,
+                is_same_chain,
                 place: place(start),
             };
             if run.add(table, models)? {
-                same_chain = true;
+                is_same_chain = true;
                 if let Some(axes) = &axes {
                     table.extend(atoms.atoms(axes, start..end))?;
                 } else {

@@ -54,11 +54,11 @@ impl<'a> BinaryCifColumn<'a> {
         expansion: &mut ExpansionBudget,
     ) -> Result<DecodedColumn<'a>> {
         let values = self.data.decode(expansion)?;
-        let check = |what: &str, len: usize| {
+        let check = |items: &str, len: usize| {
             if len == rows as usize {
                 Ok(())
             } else {
-                let message = format!("{len} {what}, but the category has {rows} rows");
+                let message = format!("{len} {items}, but the category has {rows} rows");
                 Err(Error::input(message).fix(FETCH_AGAIN))
             }
         };

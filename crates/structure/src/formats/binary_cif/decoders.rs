@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use super::expansion::ExpansionBudget;
 use super::ints::Ints;
-use super::values::{ColumnValues, IntType, collect, wrong};
+use super::values::{ColumnValues, IntType, collect, encoding_error};
 use crate::Result;
 use crate::read_limits::reserve;
 
@@ -18,7 +18,7 @@ const FLOAT64: i32 = 33;
 pub(super) fn byte_array(values: ColumnValues<'_>, data_type: i32) -> Result<ColumnValues<'_>> {
     let ColumnValues::Undecoded(bytes) = values else {
         let message = format!("cannot decode {}: it is not a last encoding", values.name());
-        return Err(wrong("ByteArray", message));
+        return Err(encoding_error("ByteArray", message));
     };
     let int_type = match data_type {
         1 => IntType::I8,
@@ -29,7 +29,12 @@ pub(super) fn byte_array(values: ColumnValues<'_>, data_type: i32) -> Result<Col
         6 => IntType::U32,
         FLOAT32 => return collect(bytes, f32::from_le_bytes).map(ColumnValues::Singles),
         FLOAT64 => return collect(bytes, f64::from_le_bytes).map(ColumnValues::Doubles),
-        other => return Err(wrong("ByteArray", format!("{other} is not a data type"))),
+        other => {
+            return Err(encoding_error(
+                "ByteArray",
+                format!("{other} is not a data type"),
+            ));
+        }
     };
     Ok(ColumnValues::Packed(int_type, bytes))
 }
@@ -44,7 +49,10 @@ pub(super) fn fixed_point<'a>(
         return Ok(ColumnValues::Decimals { digits, places });
     }
     if !factor.is_finite() || factor == 0.0 {
-        return Err(wrong("FixedPoint", format!("the factor is {factor}")));
+        return Err(encoding_error(
+            "FixedPoint",
+            format!("the factor is {factor}"),
+        ));
     }
     floats(&digits.each()?, is_single, |int| f64::from(int) / factor)
 }
@@ -76,7 +84,7 @@ pub(super) fn run_length(
     let (runs, rest) = pairs.as_chunks::<2>();
     let negative = runs.iter().any(|&[_, count]| count < 0);
     if !rest.is_empty() || negative {
-        return Err(wrong(
+        return Err(encoding_error(
             "RunLength",
             "the data is not pairs of a value and a count",
         ));
@@ -84,7 +92,7 @@ pub(super) fn run_length(
     let total: u64 = runs.iter().map(|&[_, count]| count as u64).sum();
     if total != u64::from(size) {
         let message = format!("the counts add up to {total}, but srcSize is {size}");
-        return Err(wrong("RunLength", message));
+        return Err(encoding_error("RunLength", message));
     }
     expansion.take(total * size_of::<i32>() as u64)?;
     Ok(Ints::from_pairs(pairs, size as usize))
@@ -102,7 +110,7 @@ pub(super) fn delta(mut values: Vec<i32>, origin: i32) -> Result<Vec<i32>> {
     if lost == 0 {
         Ok(values)
     } else {
-        Err(wrong("Delta", "a sum does not fit in 32 bits"))
+        Err(encoding_error("Delta", "a sum does not fit in 32 bits"))
     }
 }
 
@@ -122,7 +130,12 @@ pub(super) fn integer_packing(
         (1, false) => (-0x80, 0x7f),
         (2, true) => (0xffff, 0xffff),
         (2, false) => (-0x8000, 0x7fff),
-        _ => return Err(wrong("IntegerPacking", format!("byteCount is {bytes}"))),
+        _ => {
+            return Err(encoding_error(
+                "IntegerPacking",
+                format!("byteCount is {bytes}"),
+            ));
+        }
     };
     let goes_on = |value: i32| (value == most) | (value == least);
     let mut packed = values.into_ints("IntegerPacking")?;
@@ -152,10 +165,16 @@ pub(super) fn integer_packing(
         }
     }
     if overflows {
-        return Err(wrong("IntegerPacking", "a sum does not fit in 32 bits"));
+        return Err(encoding_error(
+            "IntegerPacking",
+            "a sum does not fit in 32 bits",
+        ));
     }
     if pending {
-        return Err(wrong("IntegerPacking", "the last value does not end"));
+        return Err(encoding_error(
+            "IntegerPacking",
+            "the last value does not end",
+        ));
     }
     packed.truncate(len);
     if packed.len() != size as usize {
@@ -163,7 +182,7 @@ pub(super) fn integer_packing(
             "the data has {} values, but srcSize is {size}",
             packed.len()
         );
-        return Err(wrong("IntegerPacking", message));
+        return Err(encoding_error("IntegerPacking", message));
     }
     Ok(packed)
 }

@@ -9,7 +9,7 @@ use super::decoders::{
 use super::expansion::ExpansionBudget;
 use super::ints::Ints;
 use super::message_pack::Cursor;
-use super::values::{ColumnValues, Texts, wrong};
+use super::values::{ColumnValues, Texts, encoding_error};
 use crate::read_limits::reserve;
 use crate::text::quoted;
 use crate::{Error, Result};
@@ -73,7 +73,7 @@ fn decode_ints<'a>(
 ) -> Result<Ints> {
     match decode(encodings, data, expansion)? {
         ColumnValues::Ints(ints) => Ok(ints),
-        other => Err(wrong(
+        other => Err(encoding_error(
             "the encodings",
             format!("make {}, not integers", other.name()),
         )),
@@ -291,7 +291,7 @@ impl<'a> BinaryCifEncoding<'a> {
                 let ints = values.into_ints("IntervalQuantization")?;
                 if steps < 2 || !min.is_finite() || !max.is_finite() {
                     let message = format!("{steps} steps from {min} to {max} are not an interval");
-                    return Err(wrong("IntervalQuantization", message));
+                    return Err(encoding_error("IntervalQuantization", message));
                 }
                 let step = (max - min) / f64::from(steps - 1);
                 floats(&ints, is_single, |int| min + step * f64::from(int))
@@ -312,8 +312,8 @@ impl<'a> BinaryCifEncoding<'a> {
             BinaryCifEncoding::StringArray(ref array) => {
                 array.decode(values, expansion).map(ColumnValues::Texts)
             }
-            BinaryCifEncoding::Nested => Err(wrong("StringArray", "makes no integers")),
-            BinaryCifEncoding::Incomplete(kind) => Err(wrong(kind, "lacks a parameter")),
+            BinaryCifEncoding::Nested => Err(encoding_error("StringArray", "makes no integers")),
+            BinaryCifEncoding::Incomplete(kind) => Err(encoding_error(kind, "lacks a parameter")),
             BinaryCifEncoding::Unknown(kind) => {
                 let known: Vec<&str> = KINDS.iter().map(|(name, _)| *name).collect();
                 let message = format!("{} is not an encoding of BinaryCIF", quoted(kind));
@@ -330,7 +330,7 @@ impl<'a> StringArray<'a> {
         expansion: &mut ExpansionBudget,
     ) -> Result<Texts<'a>> {
         let ColumnValues::Undecoded(data) = values else {
-            return Err(wrong("StringArray", "is not the only encoding"));
+            return Err(encoding_error("StringArray", "is not the only encoding"));
         };
         let offsets = self.offsets.decode_ints(expansion)?.into_vec()?;
         let mut strings = Vec::new();
@@ -345,7 +345,7 @@ impl<'a> StringArray<'a> {
             };
             strings.push(string.ok_or_else(|| {
                 let message = format!("no string from {} to {} in stringData", ends[0], ends[1]);
-                wrong("StringArray", message)
+                encoding_error("StringArray", message)
             })?);
         }
         let index = decode_ints(&self.indices, data, expansion)?;
@@ -354,7 +354,7 @@ impl<'a> StringArray<'a> {
         let last = index.fold(0, |last, string| place(string).max(last));
         if last as usize >= strings.len() {
             let (string, count) = (last.wrapping_sub(1) as i32, strings.len() - 1);
-            return Err(wrong(
+            return Err(encoding_error(
                 "StringArray",
                 format!("there is no string {string} of {count}"),
             ));

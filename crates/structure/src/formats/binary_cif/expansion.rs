@@ -1,7 +1,7 @@
 //! The limit of what columns decode to.
 
 use crate::Result;
-use crate::read_limits::{ReadLimits, exceeded};
+use crate::read_limits::{ReadLimits, limit_error};
 
 /// The bytes that the columns of a file may still expand to. Only RunLength makes more values than
 /// there are bytes, so only its values count, and strings that rows repeat.
@@ -33,6 +33,6 @@ impl ExpansionBudget {
             self.bytes_max
         );
         let (field, max) = self.limits.unpacked_bytes_field(self.bytes_max);
-        Err(exceeded(field, max, what))
+        Err(limit_error(field, max, what))
     }
 }

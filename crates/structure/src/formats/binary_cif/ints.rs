@@ -9,7 +9,7 @@ use crate::read_limits::reserve;
 /// Integers of all rows.
 pub(super) enum Ints {
     Each(Vec<i32>),
-    /// The same for so many rows, as in many columns of chains and models.
+    /// One value for all rows, and their number, as in many columns of chains and models.
     Same(i32, usize),
     /// The same for several rows each, as in the columns that the atoms of a residue share.
     Runs(Runs),

@@ -273,7 +273,7 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// The head of `count` items of so many values, each of which has a byte at least.
+    /// The head of `count` items with `values` values in all, each of which has a byte at least.
     #[inline]
     fn items(&self, head: fn(u32) -> Head<'a>, count: u32, values: u64) -> Option<Head<'a>> {
         let left = (self.data.len() - self.offset) as u64;

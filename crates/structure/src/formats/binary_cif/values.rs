@@ -75,7 +75,7 @@ impl<'a> ColumnValues<'a> {
     /// The values after the last encoding: never undecoded or packed.
     pub(super) fn decoded(self) -> Result<Self> {
         match self {
-            ColumnValues::Undecoded(_) => Err(wrong("the data", "has no encoding")),
+            ColumnValues::Undecoded(_) => Err(encoding_error("the data", "has no encoding")),
             ColumnValues::Packed(..) => self.into_ints("the data").map(ColumnValues::each),
             other => Ok(other),
         }
@@ -90,7 +90,12 @@ impl<'a> ColumnValues<'a> {
         let (int_type, bytes) = match self {
             ColumnValues::Ints(ints) => return ints.into_vec(),
             ColumnValues::Packed(int_type, bytes) => (int_type, bytes),
-            other => return Err(wrong(encoding, format!("cannot decode {}", other.name()))),
+            other => {
+                return Err(encoding_error(
+                    encoding,
+                    format!("cannot decode {}", other.name()),
+                ));
+            }
         };
         Ok(match int_type {
             IntType::I8 => collect(bytes, |b| i32::from(i8::from_le_bytes(b)))?,
@@ -101,7 +106,7 @@ impl<'a> ColumnValues<'a> {
             IntType::U32 => {
                 let ints = collect(bytes, |b| u32::from_le_bytes(b) as i32)?;
                 if ints.iter().any(|&int| int < 0) {
-                    return Err(wrong("ByteArray", "an integer is over 2147483647"));
+                    return Err(encoding_error("ByteArray", "an integer is over 2147483647"));
                 }
                 ints
             }
@@ -117,7 +122,7 @@ pub(super) fn collect<T, const N: usize>(
     let (chunks, rest) = bytes.as_chunks::<N>();
     if !rest.is_empty() {
         let message = format!("{} bytes are not a multiple of {N}", bytes.len());
-        return Err(wrong("ByteArray", message));
+        return Err(encoding_error("ByteArray", message));
     }
     let mut values = Vec::new();
     reserve(&mut values, chunks.len())?;
@@ -127,6 +132,6 @@ pub(super) fn collect<T, const N: usize>(
 
 /// The error of data that an encoding cannot have made.
 #[cold]
-pub(super) fn wrong(encoding: &str, message: impl std::fmt::Display) -> Error {
+pub(super) fn encoding_error(encoding: &str, message: impl std::fmt::Display) -> Error {
     Error::input(format!("{encoding}: {message}")).fix(FETCH_AGAIN)
 }

@@ -169,7 +169,7 @@ impl<'a> AtomRows<'a> {
                 &text[start..end]
             },
             integer: |_| None,
-            same_chain: self.has_last && self.is_last(&key, CHAIN_ITEMS),
+            is_same_chain: self.has_last && self.is_last(&key, CHAIN_ITEMS),
             place: FilePlace::Line(text, edges[0]),
         };
         let is_wanted = run.add(self.table, self.models)?;

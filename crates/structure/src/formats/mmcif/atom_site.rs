@@ -96,7 +96,7 @@ pub(in crate::formats) struct RunStart<'p, F, G> {
     /// The number of an item, if the file stores it as an integer.
     pub integer: G,
     /// Whether the row has the chain of the last run.
-    pub same_chain: bool,
+    pub is_same_chain: bool,
     pub place: FilePlace<'p>,
 }
 
@@ -113,7 +113,7 @@ where
         };
         let last_chain = table.runs.last().map(|run| run.chain);
         let chain = match last_chain {
-            Some(chain) if self.same_chain => chain,
+            Some(chain) if self.is_same_chain => chain,
             _ => {
                 let values = [
                     AtomSiteItem::Auth,
@@ -143,7 +143,7 @@ where
             label_seq,
             ins_code: not_null(&ins_code).first().copied().unwrap_or(letter),
             comp: text8(&(self.value)(AtomSiteItem::Comp)),
-            hetero: group.is_some_and(|group| group.eq_ignore_ascii_case(&b'H')),
+            is_hetero: group.is_some_and(|group| group.eq_ignore_ascii_case(&b'H')),
             is_marked: label_seq.is_some(),
             uniprot: self.uniprot(table)?,
             offset: self.place.start(),

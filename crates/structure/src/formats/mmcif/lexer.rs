@@ -123,7 +123,7 @@ impl<'a> Lexer<'a> {
     fn text_field(&mut self, start: usize) -> Result<Range<usize>> {
         let body = start + 1;
         let Some(len) = memmem::find(&self.text[body..], b"\n;") else {
-            return Err(self.never_ends(start, "text field"));
+            return Err(self.unterminated_error(start, "text field"));
         };
         self.pos = body + len + 2;
         let end = body + len;
@@ -144,11 +144,11 @@ impl<'a> Lexer<'a> {
                 break;
             }
         }
-        Err(self.never_ends(start, "quoted value"))
+        Err(self.unterminated_error(start, "quoted value"))
     }
 
-    fn never_ends(&self, start: usize, what: &str) -> Error {
-        let message = format!("the {what} that starts here never ends");
+    fn unterminated_error(&self, start: usize, token: &str) -> Error {
+        let message = format!("the {token} that starts here never ends");
         at_line(self.text, start, message).fix(CUT_SHORT)
     }
 }

@@ -115,7 +115,7 @@ pub(super) fn b_factor_fields(text: &[u8]) -> Result<FieldsOfAtoms> {
 /// Adds the fields of a data block at its end.
 fn add_b_factor_fields(text: &[u8], fields: &mut FieldsOfAtoms) -> Result<()> {
     let mut lexer = Lexer::new(text);
-    // Those of the current data block.
+    // The three lists hold the fields of the current data block.
     let mut atoms = Vec::new();
     let mut items_missing_at = Vec::new();
     let mut edges = Vec::new();
@@ -188,39 +188,40 @@ pub(super) fn not_null(value: &[u8]) -> &[u8] {
     }
 }
 
-/// What a file without atoms holds, for the error.
+/// Other contents that a file without atoms may have, for the error message.
 #[derive(Default)]
 pub(super) struct OtherContent {
-    reflections: bool,
-    small_molecule: bool,
-    components: bool,
-    spheres: bool,
+    has_reflections: bool,
+    is_small_molecule: bool,
+    has_component: bool,
+    has_spheres: bool,
 }
 
 impl OtherContent {
     /// Notes the first tag of a loop, or a tag outside of loops.
     fn note(&mut self, tag: &[u8]) {
-        self.small_molecule |= strip_prefix(tag, b"_atom_site_").is_some();
+        self.is_small_molecule |= strip_prefix(tag, b"_atom_site_").is_some();
         self.note_category(tag.split(|&byte| byte == b'.').next().unwrap_or_default());
     }
 
     /// Notes a category, whose name starts with an underscore.
     pub(super) fn note_category(&mut self, name: &[u8]) {
         let is = |known: &[u8]| name.eq_ignore_ascii_case(known);
-        self.reflections |= is(b"_refln") || is(b"_diffrn_refln");
-        self.components |= is(b"_chem_comp_atom");
-        self.spheres |= is(b"_ihm_sphere_obj_site");
+        self.has_reflections |= is(b"_refln") || is(b"_diffrn_refln");
+        self.has_component |= is(b"_chem_comp_atom");
+        self.has_spheres |= is(b"_ihm_sphere_obj_site");
     }
 
+    /// The error of a file without atoms. Its fix depends on what the file has instead.
     pub(super) fn error(&self) -> Error {
         let error = Error::input("no _atom_site category with coordinates");
-        if self.small_molecule {
+        if self.is_small_molecule {
             error.fix("this is a small-molecule CIF; give a macromolecular mmCIF")
-        } else if self.reflections {
+        } else if self.has_reflections {
             error.fix("this file holds reflections; give the coordinate file of the entry")
-        } else if self.spheres {
+        } else if self.has_spheres {
             error.fix("this is a coarse model of spheres; give one with atoms")
-        } else if self.components {
+        } else if self.has_component {
             error.fix("this file describes a chemical component; give an entry")
         } else {
             error

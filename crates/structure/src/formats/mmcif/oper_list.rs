@@ -81,7 +81,7 @@ struct OperatorExpression<'a> {
 impl OperatorExpression<'_> {
     /// The operators of the expression. `evaluated` counts them and the factors of products.
     fn evaluate(&self, evaluated: &mut usize) -> Result<Vec<Operator>> {
-        let lists = lists(self.expression).ok_or_else(|| self.malformed())?;
+        let lists = lists(self.expression).ok_or_else(|| self.malformed_error())?;
         let mut lists = lists.into_iter();
         let mut product = self.list(lists.next().unwrap_or_default(), evaluated)?;
         for list in lists {
@@ -98,14 +98,14 @@ impl OperatorExpression<'_> {
         for item in list.split(',') {
             if let Some(ids) = id_range(item) {
                 if ids.is_empty() {
-                    return Err(self.malformed());
+                    return Err(self.malformed_error());
                 }
                 for id in ids {
                     self.count(evaluated, 1)?;
                     operators.push(self.find(&id.to_string())?);
                 }
             } else if item.is_empty() {
-                return Err(self.malformed());
+                return Err(self.malformed_error());
             } else {
                 self.count(evaluated, 1)?;
                 operators.push(self.find(item)?);
@@ -114,7 +114,7 @@ impl OperatorExpression<'_> {
         Ok(operators)
     }
 
-    fn malformed(&self) -> Error {
+    fn malformed_error(&self) -> Error {
         let expression = quoted(self.expression.as_bytes());
         let message = format!("oper_expression {expression} is malformed");
         self.place.error(message).fix(FIX)

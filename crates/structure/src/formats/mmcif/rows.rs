@@ -137,7 +137,7 @@ impl<'a> LoopRows<'a> {
             if !matches!(token, Token::Value(_)) {
                 return match column {
                     0 => Ok(false),
-                    _ => Err(self.cut_short()),
+                    _ => Err(self.cut_short_error()),
                 };
             }
             self.edges[2 * column] = span.start as u32;
@@ -148,7 +148,7 @@ impl<'a> LoopRows<'a> {
         Ok(true)
     }
 
-    fn cut_short(&self) -> Error {
+    fn cut_short_error(&self) -> Error {
         let mut lexer = Lexer::from_pos(self.text, self.start);
         lexer.skip_blank();
         let message = format!("a row of {} values is cut short", self.columns);

@@ -49,7 +49,7 @@ pub(super) fn read(text: &[u8], options: ReadOptions, table: &mut AtomTable) -> 
         models: options.models,
         assembly: (options.assembly == Assembly::First).then(assembly),
         master_atoms: None,
-        in_model: false,
+        is_in_model: false,
         model_number: None,
         highest_model: 0,
         segments: Vec::new(),
@@ -62,7 +62,7 @@ pub(super) fn read(text: &[u8], options: ReadOptions, table: &mut AtomTable) -> 
         keeps_links: options.ligands,
         chain_letters: None,
         chain_columns: None,
-        wide_number: false,
+        has_wide_number: false,
         compares_more: false,
         is_polymer: None,
         is_left_aligned: None,
@@ -104,8 +104,8 @@ pub(super) fn read(text: &[u8], options: ReadOptions, table: &mut AtomTable) -> 
     reader.seqres.number(reader.table, options.sequences);
     let read = reader.table.atoms.len() as u32;
     reader.table.truncation = match reader.master_atoms {
-        _ if reader.in_model && text.last() != Some(&b'\n') => Some(Truncation::LineBrokenOff),
-        _ if reader.in_model => Some(Truncation::NoEnd),
+        _ if reader.is_in_model && text.last() != Some(&b'\n') => Some(Truncation::LineBrokenOff),
+        _ if reader.is_in_model => Some(Truncation::NoEnd),
         Some(master) if read < master => Some(Truncation::AtomsMissing { master, read }),
         _ => None,
     };
@@ -122,7 +122,7 @@ struct PdbReader<'a> {
     /// some altlocs.
     master_atoms: Option<u32>,
     /// Whether atoms of the current model have been read.
-    in_model: bool,
+    is_in_model: bool,
     /// The number on the last MODEL record, until its first atom.
     model_number: Option<i32>,
     /// The highest number of a model so far.
@@ -149,7 +149,7 @@ struct PdbReader<'a> {
     chain_columns: Option<ChainColumns>,
     /// Whether the number of the last residue has five digits or more, so that columns 28 to 30 may
     /// belong to it.
-    wide_number: bool,
+    has_wide_number: bool,
     /// Whether more than the key tells the last residue from others: its number is wide, or it has a
     /// segment id.
     compares_more: bool,
@@ -183,16 +183,16 @@ impl<'a> PdbReader<'a> {
     }
 
     #[inline]
-    fn atom(&mut self, line: &[u8], offset: usize, hetero: bool) -> Result<()> {
+    fn atom(&mut self, line: &[u8], offset: usize, is_hetero: bool) -> Result<()> {
         let len = line.len() - usize::from(line.last() == Some(&b'\r'));
         if len < COORDINATES_END {
-            return self.short_line(&line[..len], offset, hetero);
+            return self.short_line(&line[..len], offset, is_hetero);
         }
         // Columns after the end of a short line are those of the next line. That saves a copy, but
         // they must not be read.
         match self.text[offset..].first_chunk::<80>() {
-            Some(columns) => self.atom_columns(columns, len, offset, hetero),
-            None => self.atom_columns(&padded(line), len, offset, hetero),
+            Some(columns) => self.atom_columns(columns, len, offset, is_hetero),
+            None => self.atom_columns(&padded(line), len, offset, is_hetero),
         }
     }
 
@@ -203,15 +203,15 @@ impl<'a> PdbReader<'a> {
         columns: &Columns,
         len: usize,
         offset: usize,
-        hetero: bool,
+        is_hetero: bool,
     ) -> Result<()> {
         let fields: [u64; 3] = [30, 38, 46].map(|first| u64::from_le_bytes(take(columns, first)));
         let Some(xyz) = fixed8(fields) else {
-            return self.unusual_line(columns, len, offset, hetero);
+            return self.unusual_line(columns, len, offset, is_hetero);
         };
         let key: ResidueKey = take(columns, 17);
         if self.key != Some(key) || (self.compares_more && self.may_be_another(columns)) {
-            self.start_run(key, (columns, len), offset, hetero)?;
+            self.start_run(key, (columns, len), offset, is_hetero)?;
         }
         self.push(columns, len, xyz, false)
     }
@@ -220,7 +220,7 @@ impl<'a> PdbReader<'a> {
     /// decides.
     #[inline(always)]
     fn may_be_another(&self, columns: &Columns) -> bool {
-        self.wide_number || take::<4>(columns, 72) != self.segid
+        self.has_wide_number || take::<4>(columns, 72) != self.segid
     }
 
     /// Adds an atom to the last run.
@@ -248,16 +248,16 @@ impl<'a> PdbReader<'a> {
 
     /// Adds the atom of a line that ends before its coordinates do, in the columns of the format.
     #[cold]
-    fn short_line(&mut self, line: &[u8], offset: usize, hetero: bool) -> Result<()> {
+    fn short_line(&mut self, line: &[u8], offset: usize, is_hetero: bool) -> Result<()> {
         if line.contains(&b'\t') {
             return self
-                .shifted_line(line, offset, hetero)?
-                .ok_or_else(|| self.cut_short(offset));
+                .shifted_line(line, offset, is_hetero)?
+                .ok_or_else(|| self.cut_short_error(offset));
         }
-        Err(self.cut_short(offset))
+        Err(self.cut_short_error(offset))
     }
 
-    fn cut_short(&self, offset: usize) -> Error {
+    fn cut_short_error(&self, offset: usize) -> Error {
         let message = "the atom line ends before its coordinates do";
         at_line(self.text, offset, message).fix("fetch the file again, or drop the line")
     }
@@ -270,7 +270,7 @@ impl<'a> PdbReader<'a> {
         columns: &Columns,
         len: usize,
         offset: usize,
-        hetero: bool,
+        is_hetero: bool,
     ) -> Result<()> {
         let texts = [30, 38, 46].map(|first| columns[first..first + 8].trim_ascii());
         let has_tabs = columns[..len.min(columns.len())].contains(&b'\t');
@@ -278,15 +278,15 @@ impl<'a> PdbReader<'a> {
             Ok((xyz, rounded)) if !has_tabs => {
                 let key: ResidueKey = take(columns, 17);
                 if self.key != Some(key) || (self.compares_more && self.may_be_another(columns)) {
-                    self.start_run(key, (columns, len), offset, hetero)?;
+                    self.start_run(key, (columns, len), offset, is_hetero)?;
                 }
                 self.push(columns, len, xyz, rounded)
             }
             found => {
                 let line = &self.text[offset..offset + len];
-                self.shifted_line(line, offset, hetero)?
+                self.shifted_line(line, offset, is_hetero)?
                     .ok_or_else(|| match found {
-                        Ok(_) => self.cut_short(offset),
+                        Ok(_) => self.cut_short_error(offset),
                         Err((axis, bad)) => {
                             let (name, text) = (["x", "y", "z"][axis], quoted(texts[axis]));
                             at_line(self.text, offset, format!("{name} coordinate {text} {bad}"))
@@ -298,7 +298,7 @@ impl<'a> PdbReader<'a> {
 
     /// Adds the atom of a line whose fields are not in their columns; `None` if they are in no others
     /// that are known.
-    fn shifted_line(&mut self, line: &[u8], offset: usize, hetero: bool) -> Result<Option<()>> {
+    fn shifted_line(&mut self, line: &[u8], offset: usize, is_hetero: bool) -> Result<Option<()>> {
         let run = self.table.runs.last().filter(|_| self.key.is_some());
         let chain = run.map(|run| {
             self.table
@@ -318,7 +318,8 @@ impl<'a> PdbReader<'a> {
         };
         let columns = &shifted.columns;
         let texts = [30, 38, 46].map(|first| columns[first..first + 8].trim_ascii());
-        let (xyz, rounded) = decimal::coordinates(texts).map_err(|_| self.cut_short(offset))?;
+        let (xyz, rounded) =
+            decimal::coordinates(texts).map_err(|_| self.cut_short_error(offset))?;
         let key: ResidueKey = take(columns, 17);
         let (comp, chain) = match &shifted.chain {
             Some(chain) => (&key[..3], &chain[..]),
@@ -336,7 +337,7 @@ impl<'a> PdbReader<'a> {
             self.repaired(offset);
             self.segid = segid(columns, shifted.len);
             let ins_code = if key[9] == b' ' { 0 } else { key[9] };
-            self.add_run(key, chain, comp, (number, ins_code), offset, hetero)?;
+            self.add_run(key, chain, comp, (number, ins_code), offset, is_hetero)?;
         }
         self.push(columns, shifted.len, xyz, rounded)?;
         Ok(Some(()))
@@ -389,7 +390,7 @@ impl<'a> PdbReader<'a> {
         key: ResidueKey,
         (columns, len): (&Columns, usize),
         offset: usize,
-        hetero: bool,
+        is_hetero: bool,
     ) -> Result<()> {
         // Most residues have the segment id of the one before.
         let has_same_segid = len >= 76 && take::<4>(columns, 72) == self.segid;
@@ -415,9 +416,9 @@ impl<'a> PdbReader<'a> {
             self.repaired(offset);
         }
         self.segid = segid;
-        self.add_run(key, chain, comp, number, offset, hetero)?;
+        self.add_run(key, chain, comp, number, offset, is_hetero)?;
         self.chain_letters = Some(letters);
-        self.wide_number = is_wide;
+        self.has_wide_number = is_wide;
         self.compares_more = is_wide || segid != NO_SEGID;
         Ok(())
     }
@@ -430,15 +431,15 @@ impl<'a> PdbReader<'a> {
         comp: Text8,
         (seq, ins_code): (Option<i32>, u8),
         offset: usize,
-        hetero: bool,
+        is_hetero: bool,
     ) -> Result<()> {
-        if !self.in_model {
+        if !self.is_in_model {
             let number = self.model_number.take();
             let number = number.filter(|&number| self.table.model(number).is_none());
             let number = number.unwrap_or_else(|| self.next_model_number());
             self.highest_model = self.highest_model.max(number);
             self.table.add_model(number)?;
-            self.in_model = true;
+            self.is_in_model = true;
         }
         let is_marked = !self.modified.is_empty() && self.modified.contains(&key);
         let run = AtomRun {
@@ -447,7 +448,7 @@ impl<'a> PdbReader<'a> {
             seq,
             ins_code,
             comp,
-            hetero: hetero && !is_marked,
+            is_hetero: is_hetero && !is_marked,
             is_marked,
             segment: self.segments.get(chain as usize).copied().unwrap_or(0),
             segid: self.segid,

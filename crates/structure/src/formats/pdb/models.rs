@@ -21,7 +21,7 @@ impl PdbReader<'_> {
 
     /// The next atom starts a model.
     pub(super) fn end_model(&mut self) {
-        (self.in_model, self.key, self.model_number) = (false, None, None);
+        (self.is_in_model, self.key, self.model_number) = (false, None, None);
         self.segments.clear();
     }
 

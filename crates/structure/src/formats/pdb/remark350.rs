@@ -16,7 +16,7 @@ use crate::{Error, Result};
 pub(super) struct Remark350<'a> {
     text: &'a [u8],
     /// Whether the lines belong to assembly 1.
-    wanted: bool,
+    is_wanted: bool,
     limits: ReadLimits,
     /// How many operators have been read.
     operators: usize,
@@ -32,7 +32,7 @@ impl<'a> Remark350<'a> {
     pub(super) fn new(text: &'a [u8], limits: ReadLimits) -> Self {
         Remark350 {
             text,
-            wanted: false,
+            is_wanted: false,
             limits,
             operators: 0,
             generators: Generators::by_chain_id(),
@@ -48,10 +48,10 @@ impl<'a> Remark350<'a> {
         let mut words = line.split(u8::is_ascii_whitespace);
         if let Some(ids) = line.strip_prefix(b"BIOMOLECULE:") {
             self.end_generator()?;
-            self.wanted = items(ids).any(|id| id == b"1");
+            self.is_wanted = items(ids).any(|id| id == b"1");
             return Ok(());
         }
-        if !self.wanted {
+        if !self.is_wanted {
             return Ok(());
         }
         if let Some(chains) = line.strip_prefix(b"APPLY THE FOLLOWING TO CHAINS:") {

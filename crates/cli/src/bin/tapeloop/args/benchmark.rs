@@ -54,7 +54,7 @@ impl BenchArgs {
     /// The config of the file and the options.
     ///
     /// # Errors
-    /// What is wrong in the file or the options.
+    /// A key of the file or an option is not valid.
     pub(crate) fn resolve(&self) -> Result<BenchConfig> {
         let (config, mut inputs) = config_and_inputs(None, self.paths.clone())?;
         inputs.extend(self.input.clone());

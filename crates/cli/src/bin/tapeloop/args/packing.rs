@@ -85,7 +85,7 @@ impl PackArgs {
     /// The config of the file and the options.
     ///
     /// # Errors
-    /// What is wrong in the file or the options; a key that does not decide what is read.
+    /// A key of the file or an option is not valid, or a key is set that does not affect reading.
     pub(crate) fn resolve(self) -> Result<Config> {
         let (config, inputs) = config_and_inputs(self.config, self.paths)?;
         let mut raw = self.set.raw_config(config.as_deref())?;

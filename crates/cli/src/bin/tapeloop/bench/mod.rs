@@ -212,13 +212,13 @@ fn synthetic(point: &Point) -> Arc<Synthetic> {
     Arc::new(benchmark.unwrap_or_else(|| unreachable!("work of structures has its own")))
 }
 
-fn progress(what: &'static str, quiet: bool) -> ProgressBar {
+fn progress(label: &'static str, quiet: bool) -> ProgressBar {
     if quiet {
         return ProgressBar::hidden();
     }
     let style = ProgressStyle::with_template("{prefix:8} {pos}/{len} {wide_msg} {eta}");
     let style = style.expect("the template is well formed");
-    ProgressBar::new(0).with_prefix(what).with_style(style)
+    ProgressBar::new(0).with_prefix(label).with_style(style)
 }
 
 /// The structures of the input.

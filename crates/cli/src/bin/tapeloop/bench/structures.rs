@@ -62,7 +62,7 @@ impl StructureSet {
     /// The same structures with other features.
     ///
     /// # Errors
-    /// Those of [`StructureSet::new`].
+    /// The errors of [`StructureSet::new`].
     pub(super) fn with_features(
         &self,
         config: FeatureConfig,

@@ -20,7 +20,7 @@ const PER_BLOCK: usize = 100;
 /// The header takes as much room as this many.
 const CELLS_MIN: usize = 45;
 
-// In pixels.
+// Lengths in pixels.
 const CELL: f64 = 9.0;
 const TRACK: f64 = 13.0;
 const TRACK_STEP: f64 = 16.0;

@@ -38,15 +38,18 @@ impl Outputs {
         self.reserved.contains_key(&resolved(path))
     }
 
-    /// Reserves `path` for the output `what` of the input `source`.
+    /// Reserves `path` for the output `output` of the input `source`.
     ///
     /// # Errors
     /// The path is another output of the run, an input, or a file that may not be replaced.
-    fn reserve(&mut self, path: &Path, what: &str, source: &Path) -> Result<()> {
+    fn reserve(&mut self, path: &Path, output: &str, source: &Path) -> Result<()> {
         let place = || shown(path);
         let resolved = resolved(path);
         if let Some(other) = self.reserved.get(&resolved) {
-            let error = Error::usage(format!("{what} of {} would replace {other}", shown(source)));
+            let error = Error::usage(format!(
+                "{output} of {} would replace {other}",
+                shown(source)
+            ));
             return Err(error
                 .fix("give each output a name or a folder of its own")
                 .within(place()));
@@ -64,8 +67,8 @@ impl Outputs {
                 .fix("name another output, or replace it with --overwrite")
                 .within(place()));
         }
-        let what = format!("{what} of {}, {}", shown(source), shown(path));
-        self.reserved.insert(resolved, what);
+        let owner = format!("{output} of {}, {}", shown(source), shown(path));
+        self.reserved.insert(resolved, owner);
         Ok(())
     }
 }
@@ -79,10 +82,10 @@ fn resolved(path: &Path) -> PathBuf {
 }
 
 fn resolved_folder(folder: &Path) -> PathBuf {
-    let here = Path::new(".");
+    let current = Path::new(".");
     let folder = Some(folder)
         .filter(|parent| !parent.as_os_str().is_empty())
-        .unwrap_or(here);
+        .unwrap_or(current);
     match (folder.canonicalize(), folder.parent(), folder.file_name()) {
         (Ok(folder), ..) => folder,
         (Err(_), Some(parent), Some(name)) => resolved_folder(parent).join(name),
@@ -100,8 +103,8 @@ fn resolved_folder(folder: &Path) -> PathBuf {
 pub(super) struct Target {
     path: PathBuf,
     is_folder: bool,
-    /// What is written, for messages.
-    what: &'static str,
+    /// The name of the output, for messages.
+    output: &'static str,
 }
 
 impl Target {
@@ -111,7 +114,7 @@ impl Target {
     /// The file may not be written: see [`Outputs::reserve`].
     pub(super) fn new(
         path: &Path,
-        what: &'static str,
+        output: &'static str,
         input: &Path,
         outputs: &mut Outputs,
     ) -> Result<Self> {
@@ -123,18 +126,18 @@ impl Target {
             return Ok(Target {
                 path: path.to_owned(),
                 is_folder: false,
-                what,
+                output,
             });
         }
         let ends_as_folder = path.as_os_str().as_encoded_bytes().ends_with(b"/");
         let is_folder = !input.is_file() || path.is_dir() || ends_as_folder;
         if !is_folder {
-            outputs.reserve(path, what, input)?;
+            outputs.reserve(path, output, input)?;
         }
         Ok(Target {
             path: path.to_owned(),
             is_folder,
-            what,
+            output,
         })
     }
 
@@ -155,7 +158,7 @@ impl Target {
         let mut paths = names.iter().map(|name| self.path.join(name));
         let free = paths.find(|path| !outputs.is_reserved(path));
         let path = free.unwrap_or_else(|| self.path.join(&names[0]));
-        outputs.reserve(&path, self.what, source)?;
+        outputs.reserve(&path, self.output, source)?;
         Ok(path)
     }
 }
@@ -179,7 +182,7 @@ pub(super) fn check_format(path: &Path, format: Format) -> Result<()> {
 /// Writes a file atomically, compressed if its name says so; or to standard output.
 ///
 /// # Errors
-/// It cannot be written.
+/// The file cannot be written.
 pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     if path == Path::new(STDOUT) {
         let mut stdout = io::stdout().lock();

@@ -31,7 +31,7 @@ impl Dump {
     /// Creates `folder` and the tables in it.
     ///
     /// # Errors
-    /// They cannot be written.
+    /// The tables cannot be written.
     pub(super) fn create(folder: &Path) -> Result<Self> {
         let place = || shown(folder);
         std::fs::create_dir_all(folder).within(place)?;
@@ -63,7 +63,7 @@ impl Dump {
     /// Flushes the tables.
     ///
     /// # Errors
-    /// They cannot be written.
+    /// The tables cannot be written.
     pub(super) fn finish(mut self) -> Result<()> {
         self.residues.flush()?;
         self.atoms.flush()?;

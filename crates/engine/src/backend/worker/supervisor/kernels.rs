@@ -60,7 +60,7 @@ impl Supervisor {
         }
         match self.exchange(&mut core, &Request::Load(decl.clone()))? {
             Reply::Done(loaded) => self.answered(loaded)?,
-            _ => return Err(self.garbled()),
+            _ => return Err(self.lose_garbled()),
         }
         core.restart_state.kernels.push(decl);
         Ok(FunctionId(core.restart_state.kernels.len() as u32 - 1))
