@@ -1,7 +1,7 @@
 //! The configuration: the features to compute, and their settings.
 
 use super::columns::{ColumnDecl, TableName};
-use super::feature::{About, Feature, Setting, unknown_feature_error};
+use super::feature::{About, Feature, Setting, unknown_setting_error};
 use super::fused::Fusion;
 use super::kernels::WithCode;
 use super::own_kernels::OwnKernel;
@@ -219,7 +219,7 @@ impl FeatureConfig {
         let mut settings = self.feature_mut(name).settings().into_iter();
         match settings.find(|(other, _)| *other == key) {
             Some((_, field)) => field.set(key, value),
-            None => Err(unknown_feature_error(key)),
+            None => Err(unknown_setting_error(key)),
         }
     }
 

@@ -121,20 +121,20 @@ impl SettingField<'_> {
             (SettingField::Lengths(field), Setting::Lengths(lengths)) => field.clone_from(lengths),
             (SettingField::Integer(field, range), Setting::Integer(integer, _)) => {
                 Setting::Integer(*integer, range).check(key)?;
-                *field = u32::try_from(*integer).map_err(|_| unknown_feature_error(key))?;
+                *field = u32::try_from(*integer).map_err(|_| unknown_setting_error(key))?;
             }
             (SettingField::Flag(field), Setting::Flag(flag)) => *field = *flag,
             (SettingField::Either(field, words), Setting::Choice(word, _)) => {
                 let index = words.iter().position(|known| known == word);
-                *field = index.ok_or_else(|| unknown_feature_error(key))? == 1;
+                *field = index.ok_or_else(|| unknown_setting_error(key))? == 1;
             }
             (SettingField::Choice(field), Setting::Choice(word, _)) => {
                 if !field.choose(word) {
-                    return Err(unknown_feature_error(key));
+                    return Err(unknown_setting_error(key));
                 }
             }
             (SettingField::Texts(field), Setting::Texts(texts)) => field.clone_from(texts),
-            _ => return Err(unknown_feature_error(key)),
+            _ => return Err(unknown_setting_error(key)),
         }
         Ok(())
     }
@@ -188,6 +188,6 @@ pub(super) fn neighbours_of(own_chain: bool) -> &'static str {
 }
 
 /// The error for a key or type that a feature does not list.
-pub(super) fn unknown_feature_error(key: &str) -> Error {
+pub(super) fn unknown_setting_error(key: &str) -> Error {
     Error::config(format!("there is no setting {key} of this type"))
 }

@@ -1,4 +1,4 @@
-//! Which rows have matched, and what the user is told about the others.
+//! Which rows of annotations have matched, and the messages about those that have not.
 
 use super::Annotations;
 use super::join::describe_rows;

@@ -1,7 +1,7 @@
 //! Whether the items of a config lead to files.
 
 use super::archive::ArchiveKind;
-use super::folder::list_of_folder;
+use super::folder::{EntryKind, list_of_folder};
 use super::globs::Glob;
 use super::{Archives, STDIN, Shard, Source, Sources, Trajectories, is_packed_name};
 use crate::packed::{PackedFile, SetSettings, check_complete};
@@ -123,11 +123,13 @@ fn not_found_error(path: &Path) -> Error {
     let error = Error::new(ErrorKind::Io, "no such file or folder");
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let parent = path.parent().unwrap_or(Path::new(""));
-    let entries = list_of_folder(parent).unwrap_or_default();
-    let names: Vec<String> = entries
-        .into_iter()
-        .map(|entry| entry.name.to_string_lossy().into_owned())
-        .collect();
+    let entries = list_of_folder(parent).unwrap_or_default().into_iter();
+    let names = entries.filter_map(|entry| {
+        let name = entry.name.to_string_lossy();
+        let is_folder = matches!(entry.kind, EntryKind::Folder | EntryKind::LinkedFolder);
+        (is_folder || is_input_name(&name)).then(|| name.into_owned())
+    });
+    let names: Vec<String> = names.collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let has_this_stem = |other: &&&str| {
         let rest = other.strip_prefix(&*name);
@@ -135,11 +137,7 @@ fn not_found_error(path: &Path) -> Error {
     };
     let near = match names.iter().find(has_this_stem) {
         Some(file) => format!("did you mean `{file}`?"),
-        None => {
-            let could_be_read = |name: &&str| is_readable_name(&parent.join(name));
-            let readable: Vec<&str> = names.iter().copied().filter(could_be_read).collect();
-            did_you_mean(&name, &readable)
-        }
+        None => did_you_mean(&name, &names),
     };
     let near = near.trim().trim_matches(['(', ')']);
     if !near.is_empty() {
@@ -172,15 +170,13 @@ fn not_found_error(path: &Path) -> Error {
     }
 }
 
-/// Whether an input may have this path: a folder, a config file, or a file with the name of a structure, an
-/// archive, a packed set, a trajectory or a list.
-fn is_readable_name(path: &Path) -> bool {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
+/// Whether a file of this name may be an input: a structure, an archive, a packed set, a trajectory, a list
+/// or a config file.
+fn is_input_name(name: &str) -> bool {
     let others = [".txt", ".lst", ".list", ".toml"];
-    path.is_dir()
-        || Format::from_name(&name).is_some()
-        || ArchiveKind::of_name(&name).is_some()
-        || is_trajectory_name(&name)
+    Format::from_name(name).is_some()
+        || ArchiveKind::of_name(name).is_some()
+        || is_trajectory_name(name)
         || others.iter().any(|ending| name.ends_with(ending))
 }
 

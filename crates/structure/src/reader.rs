@@ -290,7 +290,7 @@ fn format_of(name: &str, text: &[u8]) -> Result<Format> {
             names.join(" nor ")
         ))
         .fix(if name.ends_with(".txt") || name.ends_with(".lst") {
-            format!("a list of files is named with @ before it: @{name}")
+            "write @ before the name of a list of files: @list.txt".to_owned()
         } else {
             format!(
                 "give a {endings} file, plain or with {}, or name the format with input_format",

@@ -3,12 +3,12 @@
 use super::args::Cli;
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{CommandFactory, FromArgMatches};
+use clap::{Command, CommandFactory, FromArgMatches};
 use tapeloop::error::{Error, Result};
 use tapeloop_cli::config::are_features;
 use tapeloop_error::internal::printable;
-use tapeloop_files::did_you_mean;
 use tapeloop_files::path_of;
+use tapeloop_files::{did_you_mean, nearest};
 
 /// Options that other programs have, and what to type here.
 const OTHER_OPTIONS: [(&str, &str); 17] = [
@@ -68,36 +68,20 @@ pub(super) fn parse() -> std::result::Result<Cli, clap::Error> {
         }
         if error.kind() == ErrorKind::InvalidSubcommand
             && let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand)
+            && let Some(command) = nearest(word, &command_names(&Cli::command()))
         {
-            let hint = similar_command(word);
-            let tip = hint.trim().trim_matches(['(', ')']).to_owned();
-            if !tip.is_empty() {
-                let tips = vec![StyledStr::from(printable(&tip).into_owned())];
-                error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
-            }
+            let tip = StyledStr::from(format!("did you mean `{command}`?"));
+            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
         }
         error
     })
 }
 
-/// The names of the commands.
-fn commands() -> Vec<String> {
-    let cli = Cli::command();
-    let commands = cli
-        .get_subcommands()
-        .filter(|command| !command.is_hide_set());
-    commands
-        .map(|command| command.get_name().to_owned())
-        .collect()
-}
-
-/// The command that `word` may mean, to follow a message; or empty.
-fn similar_command(word: &str) -> String {
-    let commands = commands();
-    did_you_mean(
-        word,
-        &commands.iter().map(String::as_str).collect::<Vec<_>>(),
-    )
+/// The names of the commands that the help lists.
+fn command_names(cli: &Command) -> Vec<&str> {
+    let commands = cli.get_subcommands();
+    let listed = commands.filter(|command| !command.is_hide_set());
+    listed.map(Command::get_name).collect()
 }
 
 /// Whether a tip of clap says to type `-- --json`, which would be the name of a file.
@@ -127,14 +111,16 @@ pub(super) fn check_command(files: &[String]) -> Result<()> {
     if !is_word || path_of(first).exists() {
         return Ok(());
     }
-    if commands().contains(first) {
+    let cli = Cli::command();
+    let commands = command_names(&cli);
+    if commands.contains(&first.as_str()) {
         let error = Error::usage(format!("the command `{first}` stands behind an option"));
         return Err(error.fix(format!("begin with it: tapeloop {first} ...")));
     }
     let hint = match first.as_str() {
         "version" => " (type --version)".to_owned(),
         word if are_features(word) => format!(" (type --features {word} after the files)"),
-        word => similar_command(word),
+        word => did_you_mean(word, &commands),
     };
     let error = Error::usage(format!(
         "`{}` is neither a command nor a file{hint}",
