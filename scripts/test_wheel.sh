@@ -27,4 +27,4 @@ export PATH TAPELOOP_WHEEL
 ! command -v cargo || { echo "cargo is on the path" >&2; exit 1; }
 # Actors of Ray import what lies in the working directory, which must not be the package's sources.
 cd python/tests
-pytest -q -rs -p no:cacheprovider -W ignore::DeprecationWarning .
+pytest -q -r fEs -p no:cacheprovider -W ignore::DeprecationWarning .

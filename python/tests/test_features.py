@@ -156,12 +156,17 @@ def test_rejected_inputs_are_warned_of_and_are_a_table(samples):
     assert set(tables) == {"chains", "rejected"}
 
 
+def test_lists_of_names_are_those_of_the_program(samples):
+    names = pytapeloop.features(samples, "phi , ligands sasa", backend="cpu").column_names
+    assert {"phi", "ligand_contacts", "sasa"} <= set(names)
+
+
 def test_mistakes_are_errors_that_name_them(samples, tmp_path):
     for removed in [{"mode": "auto"}, {"verify": "auto"}, {"shadow_every": 3}, {"scope": "batch"}]:
         with pytest.raises(pytapeloop.ConfigError, match="was removed: .*fix: "):
             pytapeloop.features(samples, **removed)
-    with pytest.raises(pytapeloop.ConfigError, match="unknown name `phi`.*torsions"):
-        pytapeloop.features(samples, "phi")
+    with pytest.raises(pytapeloop.ConfigError, match="unknown name `torsion`.*torsions"):
+        pytapeloop.features(samples, "torsion")
     with pytest.raises(pytapeloop.ConfigError, match="unknown key `sasa.pionts`"):
         pytapeloop.Features(sasa={"pionts": 3})
     with pytest.raises(pytapeloop.ConfigError, match="settings: .*not JSON compliant"):

@@ -117,8 +117,8 @@ def test_a_batch_may_have_no_row_of_the_annotations(samples, tmp_path):
 
 
 def test_mistakes_are_errors_that_name_them(many):
-    with pytest.raises(pytapeloop.ConfigError, match="unknown name `phi`"):
-        pytapeloop.ray.Features("phi")
+    with pytest.raises(pytapeloop.ConfigError, match="unknown name `torsion`"):
+        pytapeloop.ray.Features("torsion")
     with pytest.raises(pytapeloop.ConfigError, match='"residue"'):
         pytapeloop.ray.Features(table="residue", backend="cpu")
     engine = pytapeloop.ray.Features(**SETTINGS)
@@ -227,9 +227,9 @@ def test_the_guide_runs_as_it_stands(cluster, samples, tmp_path, monkeypatch):
 
 def test_a_wrong_setting_ends_the_job_and_is_named(cluster, many):
     files = cluster.data.from_items([{"path": many[0]}])
-    wrong = {"features": "phi", "backend": "cpu"}
+    wrong = {"features": "torsion", "backend": "cpu"}
     rows = files.map_batches(pytapeloop.ray.Features, fn_constructor_kwargs=wrong, concurrency=1)
-    with pytest.raises(Exception, match="unknown name `phi`"):
+    with pytest.raises(Exception, match="unknown name `torsion`"):
         rows.take_all()
     # The driver is no actor.
     assert len(pytapeloop.ray.Features(**SETTINGS)({"path": many[:1]})) > 0

@@ -65,9 +65,15 @@ fn chosen(name: &str) -> Option<Chosen> {
     feature.map(Chosen::Feature)
 }
 
-/// Whether `names`, separated by commas, are features, presets and columns of features.
-pub fn are_features(names: &str) -> bool {
-    names.split(',').all(|name| chosen(name.trim()).is_some())
+/// The names in a list that commas and white space separate.
+pub fn names_in(list: &str) -> impl Iterator<Item = &str> {
+    list.split(|separator: char| separator == ',' || separator.is_whitespace())
+        .filter(|name| !name.is_empty())
+}
+
+/// Whether all names in a list are those of features, presets and columns of features.
+pub fn are_features(list: &str) -> bool {
+    names_in(list).all(|name| chosen(name).is_some())
 }
 
 /// The features that `features` lists by name, preset or column, in the order of their columns, and those
@@ -78,11 +84,7 @@ fn resolve_names(keys: &mut Resolver) -> (Vec<FeatureName>, Vec<FeatureName>) {
         keys.record("features", names_json(&all));
         return (all, Vec::new());
     };
-    let names = texts.iter().flat_map(|text| text.split(','));
-    let names: Vec<&str> = names
-        .map(str::trim)
-        .filter(|name| !name.is_empty())
-        .collect();
+    let names: Vec<&str> = texts.iter().flat_map(|text| names_in(text)).collect();
     if names.is_empty() {
         keys.problem("features", "is empty");
     }

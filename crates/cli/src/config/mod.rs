@@ -50,7 +50,7 @@ pub use column_hint::column_hint;
 pub use condition::{Condition, Node, Test, Value as ConditionValue};
 pub use condition::{FRAME_KEYS, RESIDUE_KEYS, ValueType};
 pub use coordinates::CoordinateAtoms;
-pub use features::{are_features, feature_of_column, setting_json};
+pub use features::{are_features, feature_of_column, names_in, setting_json};
 pub use raw::RawConfig;
 pub use reading::ASSEMBLIES;
 pub use reduction::{Reduction, Statistic};

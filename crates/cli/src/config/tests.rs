@@ -500,6 +500,10 @@ fn columns_and_lists_in_a_text_choose_features() {
     let chosen = |text: &str| resolve(text).unwrap().features.features;
     assert_eq!(chosen("features = \"phi, psi\""), [FeatureName::Torsions]);
     assert_eq!(
+        chosen("features = \"phi rg\""),
+        [FeatureName::Torsions, FeatureName::Rg]
+    );
+    assert_eq!(
         chosen("features = [\"sasa\", \" ss8 , rg\"]"),
         [FeatureName::Dssp, FeatureName::Sasa, FeatureName::Rg]
     );

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use tapeloop::features::{
     ColumnDecl, ColumnKind, Cutoff, FeatureConfig, FeatureName, Setting, TableName,
 };
-use tapeloop_cli::config::{Config, range_text, setting_json};
+use tapeloop_cli::config::{Config, names_in, range_text, setting_json};
 
 /// Maximum width of a line, in characters.
 const WIDTH: usize = 100;
@@ -51,9 +51,7 @@ pub(super) fn index(config: &Config) -> String {
         };
         let _ = writeln!(text, "{preset:width$}  {members}");
     }
-    text.push_str(
-        "\n`tapeloop features NAME` explains a feature or a column: its formula, its source and its settings.\n",
-    );
+    text.push_str("\n`tapeloop features NAME` explains a feature or a column.\n");
     text
 }
 
@@ -72,8 +70,7 @@ fn cut(line: &str, width: usize) -> String {
 pub(super) fn details(config: &Config, names: &[String]) -> String {
     let features = &config.features;
     let mut text = String::new();
-    let names = names.iter().flat_map(|name| name.split(','));
-    let names: Vec<&str> = names.map(str::trim).collect();
+    let names: Vec<&str> = names.iter().flat_map(|list| names_in(list)).collect();
     for &feature in &features.features {
         let is_preset = |name: &&str| {
             FeatureName::PRESETS
