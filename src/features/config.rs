@@ -107,8 +107,8 @@ features! {
     Sasa, sasa: sasa::Sasa;
     /// Relative solvent accessibility.
     Rsa, rsa: rsa::Rsa;
-    /// Interfaces between chains.
-    Iface, iface: interface::Interface;
+    /// The residues at interfaces between chains.
+    InterfaceResidues, interface_residues: interface_residues::InterfaceResidues;
     /// Protrusion.
     Protrusion, protrusion: protrusion::Protrusion;
     /// Depths below the surface.
@@ -161,7 +161,6 @@ impl FeatureName {
                 FeatureName::Dssp,
             ],
         ),
-        ("interface", &[FeatureName::Iface]),
         (
             "graph",
             &[

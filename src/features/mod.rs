@@ -28,7 +28,7 @@ mod grid;
 mod half_sphere;
 mod image;
 mod inputs;
-mod interface;
+mod interface_residues;
 mod interfaces;
 mod kernels;
 mod layout;

@@ -261,7 +261,11 @@ fn the_own_chain_has_the_values_of_the_chain_alone() {
 #[test]
 fn areas_of_the_chain_alone_leave_what_other_chains_bury_as_it_is() {
     let structures = structures();
-    let names = [FeatureName::Sasa, FeatureName::Iface, FeatureName::Rsa];
+    let names = [
+        FeatureName::Sasa,
+        FeatureName::InterfaceResidues,
+        FeatureName::Rsa,
+    ];
     let own_chain = config(&names, &[FeatureName::Sasa]);
     let decls = own_chain.columns(TableName::Residues);
     let column_of = |name: &str| decls.iter().position(|decl| decl.name == name).unwrap();

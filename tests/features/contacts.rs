@@ -405,7 +405,7 @@ fn a_chain_of_100000_residues_is_right() {
     let pool = Arc::new(ThreadPoolBuilder::new().num_threads(2).build().unwrap());
     let backend: Arc<dyn Backend> = Arc::new(CpuBackend::new(Arc::clone(&pool)));
     let mut config = asking_for(&[
-        FeatureName::Iface,
+        FeatureName::InterfaceResidues,
         FeatureName::Protrusion,
         FeatureName::ContactOrder,
         FeatureName::Centrality,

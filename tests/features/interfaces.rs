@@ -28,7 +28,7 @@ fn config(cutoff: f64, probe: f64) -> FeatureConfig {
         },
         ..FeatureConfig::default()
     };
-    config.iface.cutoff = Cutoff::from_angstrom(cutoff).unwrap();
+    config.interface_residues.cutoff = Cutoff::from_angstrom(cutoff).unwrap();
     config
 }
 
@@ -139,7 +139,7 @@ fn bonds(s: &Structure) -> Vec<(usize, usize)> {
 
 /// The rows by the definition. Pairs without areas have none.
 fn expected(s: &Structure, config: &FeatureConfig) -> Vec<Row> {
-    let cutoff = ((config.iface.cutoff.angstrom() * 1000.0).round() as i64).pow(2);
+    let cutoff = ((config.interface_residues.cutoff.angstrom() * 1000.0).round() as i64).pow(2);
     let mut contacts: BTreeMap<[u32; 2], BTreeSet<[usize; 2]>> = BTreeMap::new();
     for i in 0..s.residues.len() {
         for j in 0..s.residues.len() {
@@ -359,9 +359,12 @@ fn the_table_changes_no_column_and_is_left_out_by_default() {
         [(key, Setting::Flag(false))]
     );
     let mut config = self::config(5.0, 1.4);
-    config.iface.cutoff = Cutoff::from_angstrom(12.5).unwrap();
+    config.interface_residues.cutoff = Cutoff::from_angstrom(12.5).unwrap();
     let error = Features::new(config).err().unwrap();
-    assert!(error.to_string().contains("iface.cutoff"), "{error}");
+    assert!(
+        error.to_string().contains("interface_residues.cutoff"),
+        "{error}"
+    );
 }
 
 /// Residues that all are chains of their own have more pairs, and more partners, than their usual

@@ -1,7 +1,7 @@
 //! Suggestions for misspelt names.
 
 /// Words that people write, each with the name that the program has.
-const SYNONYMS: [(&str, &str); 26] = [
+const SYNONYMS: [(&str, &str); 25] = [
     ("gpu", "cuda"),
     ("nvidia", "cuda"),
     ("processor", "cpu"),
@@ -27,7 +27,6 @@ const SYNONYMS: [(&str, &str); 26] = [
     ("secondary_structure", "dssp"),
     ("asa", "sasa"),
     ("surface", "sasa"),
-    ("interfaces", "iface"),
 ];
 
 /// ` (did you mean `x`?)`, to follow a message about `name`, where one of the `known` names is

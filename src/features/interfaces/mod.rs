@@ -13,7 +13,7 @@ use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
 use super::dssp::amide_hydrogens;
 use super::entries::{INTERFACES_PER_UNIT, PARTNERS_PER_UNIT};
 use super::feature::{About, Feature, SettingField};
-use super::interface::{Interface, chain_ranges};
+use super::interface_residues::{InterfaceResidues, chain_ranges};
 use super::kernels::{
     interface_bonds, interface_degrees, interface_ends, interface_pairs, interface_partners,
     interface_rows,
@@ -25,7 +25,7 @@ use crate::record::Buffer;
 pub(super) use rows::{INTERFACE_COLUMNS, InterfaceBuffers, InterfaceColumns};
 
 /// Settings of the table of interfaces. Which residues are in contact is the setting
-/// [`Interface::cutoff`].
+/// [`InterfaceResidues::cutoff`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Interfaces {
     /// Whether there is a table of interfaces. If not, the feature has no columns.
@@ -49,14 +49,14 @@ impl Feature for Interfaces {
             summary: "A table of the pairs of chains that touch: areas that they bury, residues, \
                       contacts and hydrogen bonds; only with `interfaces = true`.",
             formula: "a row for chains A, B with a contact: residues of A and of B with heavy atoms \
-                      d < iface.cutoff; buried_area = S(A) + S(B) - S(AB), the sides' parts apart, \
+                      d < interface_residues.cutoff; buried_area = S(A) + S(B) - S(AB), the sides' parts apart, \
                       with S the sasa of the residues of A alone, of B alone, of A and B without \
                       other chains; backbone_hydrogen_bonds: N-H of one chain to O of the other \
                       with E < -0.5 kcal/mol as in dssp, all of them, and none of side chains",
             source: "Jones and Thornton 1996, Proc Natl Acad Sci USA 93:13; areas of pairs as in \
                      Krissinel and Henrick 2007, J Mol Biol 372:774, whose interface area is half \
                      of buried_area",
-            needs: &["sasa", "iface"],
+            needs: &["sasa", "interface_residues"],
         }
     }
 
@@ -108,7 +108,7 @@ impl Feature for Interfaces {
             ),
             count(
                 "contacts",
-                "Pairs of residues of the two chains with heavy atoms within iface.cutoff.",
+                "Pairs of residues of the two chains with heavy atoms within interface_residues.cutoff.",
             ),
             count(
                 "backbone_hydrogen_bonds",
@@ -124,7 +124,7 @@ impl Feature for Interfaces {
         if !self.keep {
             return;
         }
-        let settings: (&Interface, &Sasa) = (r.settings(), r.settings());
+        let settings: (&InterfaceResidues, &Sasa) = (r.settings(), r.settings());
         let cutoff = settings.0.cutoff.milli_angstrom();
         let (probe, points) = (settings.1.probe.milli_angstrom(), settings.1.points);
         let (header, structures, residues) = (r.header(), r.structures(), r.residues());

@@ -4,7 +4,7 @@
 use super::super::cpu::split::{for_each_row, parts};
 use super::super::entries::{Entries, PARTNERS_PER_UNIT};
 use super::super::grid::corners;
-use super::super::interface::other_chain_atoms;
+use super::super::interface_residues::other_chain_atoms;
 use super::super::kernels::{Cells, Twin, interface_degrees, interface_ends, interface_partners};
 use super::super::layout::{Atom, Position, RADIUS_MAX, RESIDUES, ResidueSpan, StructureSpan};
 use bytemuck::cast_slice;

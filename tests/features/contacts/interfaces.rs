@@ -53,7 +53,7 @@ fn an_interface_is_where_another_chain_is_near() {
         (residue.n, residue.c, residue.cb) = (MISSING, MISSING, MISSING);
     }
     structures.push(tie);
-    let computed = Computed::of_features(&[FeatureName::Iface], &structures);
+    let computed = Computed::of_features(&[FeatureName::InterfaceResidues], &structures);
     let (mut near, mut between, mut none) = (0, 0, 0);
     for (n, s) in structures.iter().enumerate() {
         let expected = nearest_chains(s);
@@ -119,7 +119,10 @@ fn what_other_chains_bury_is_the_area_of_the_chain_alone_less_that_in_the_model(
         chain_alone
     };
     let structures = [s.clone(), alone(0), alone(1), alone(2)];
-    let computed = Computed::of_features(&[FeatureName::Iface, FeatureName::Sasa], &structures);
+    let computed = Computed::of_features(
+        &[FeatureName::InterfaceResidues, FeatureName::Sasa],
+        &structures,
+    );
     let in_model = computed.reals(0, TableName::Residues, "sasa");
     let deltas = computed.reals(0, TableName::Residues, "sasa_delta");
     let mut alone = [1, 2, 3].map(|n| computed.reals(n, TableName::Residues, "sasa").iter());
@@ -137,8 +140,8 @@ fn what_other_chains_bury_is_the_area_of_the_chain_alone_less_that_in_the_model(
 
 #[test]
 fn an_interface_is_sought_no_farther_than_12_angstrom() {
-    let mut config = asking_for(&[FeatureName::Iface]);
-    config.iface.cutoff = tapeloop::features::Cutoff::from_angstrom(12.001).unwrap();
+    let mut config = asking_for(&[FeatureName::InterfaceResidues]);
+    config.interface_residues.cutoff = tapeloop::features::Cutoff::from_angstrom(12.001).unwrap();
     let error = Features::new(config).err().unwrap();
-    assert!(error.to_string().contains("iface.cutoff"));
+    assert!(error.to_string().contains("interface_residues.cutoff"));
 }

@@ -27,7 +27,10 @@ fn a_bucket_of_more_chains_than_a_tile_can_name_is_refused() {
 
 #[test]
 fn settings_of_features_that_others_need_are_checked_too() {
-    for (name, points) in [(FeatureName::Rsa, 0), (FeatureName::Iface, u32::MAX)] {
+    for (name, points) in [
+        (FeatureName::Rsa, 0),
+        (FeatureName::InterfaceResidues, u32::MAX),
+    ] {
         let config = FeatureConfig {
             features: vec![name],
             sasa: Sasa {

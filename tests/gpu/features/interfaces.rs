@@ -7,7 +7,11 @@ use tapeloop::structure::Chain;
 /// Interfaces alone, and with the features whose launches they share; with other distances too.
 pub(super) fn configs() -> [FeatureConfig; 3] {
     let alone = vec![FeatureName::Interfaces];
-    let shared = [FeatureName::Iface, FeatureName::Sasa, FeatureName::Dssp];
+    let shared = [
+        FeatureName::InterfaceResidues,
+        FeatureName::Sasa,
+        FeatureName::Dssp,
+    ];
     let shared = [&alone[..], &shared].concat();
     [
         (alone.clone(), 5.0, 1.4),
@@ -20,7 +24,7 @@ pub(super) fn configs() -> [FeatureConfig; 3] {
             interfaces: Interfaces { keep: true },
             ..FeatureConfig::default()
         };
-        config.iface.cutoff = Cutoff::from_angstrom(cutoff).unwrap();
+        config.interface_residues.cutoff = Cutoff::from_angstrom(cutoff).unwrap();
         config.sasa.probe = Cutoff::from_angstrom(probe).unwrap();
         config
     })

@@ -14,7 +14,7 @@ fn configs() -> [FeatureConfig; 5] {
     let shared = vec![
         FeatureName::ResidueDepth,
         FeatureName::Sasa,
-        FeatureName::Iface,
+        FeatureName::InterfaceResidues,
     ];
     [
         (&alone, DepthChains::All, 256, 1.4),

@@ -114,11 +114,12 @@ fn names_json(features: &[FeatureName]) -> Json {
 }
 
 /// Names that are mistaken for features, each with what it is and how to set it.
-const NOT_FEATURES: [(&str, &str); 4] = [
+const NOT_FEATURES: [(&str, &str); 5] = [
     (
         "coordinates",
         "a key, and no feature: coordinates = [\"ca\"]",
     ),
+    ("interface", "its name is `interface_residues` now"),
     ("seqres", "a key, and no feature: seqres = true"),
     ("unobserved", "a key, and no feature: unobserved = true"),
     ("variants", "a table that `annotations` bring"),

@@ -37,8 +37,7 @@ const BUILD: &str = "features are built as explicit graphs, which are faster (fi
 const MODE_AUTO: &str = "it chose \"graph\", the default, wherever it was measured (fix: leave it \
                          out; docs/PERFORMANCE.md, \"What did not help\", has the measurement)";
 
-/// Output tables never depended on these keys, so a run that is resumed may lack them.
-const REMOVED: [Removed; 12] = [
+const REMOVED: [Removed; 13] = [
     key("scope", SCOPE),
     key("streams", STREAMS),
     key("build", BUILD),
@@ -58,6 +57,10 @@ const REMOVED: [Removed; 12] = [
         "the default is \"off\", which is as fast or faster for batches of more than 16 residues \
          (fix: leave `fusion` out)",
     ),
+    key(
+        "iface.cutoff",
+        "the feature has another name (fix: write interface_residues.cutoff)",
+    ),
     key("vary.scopes", SCOPE),
     value("vary.modes", "auto", MODE_AUTO),
     value("axes", "scope", SCOPE),
@@ -65,7 +68,8 @@ const REMOVED: [Removed; 12] = [
     value("axes", "build", BUILD),
 ];
 
-/// Whether an earlier version had this key.
+/// Whether an earlier version had this key. No output table depended on it, or it has another name now, whose
+/// value the tables depend on.
 pub fn is_removed(name: &str) -> bool {
     let mut keys = REMOVED.iter().filter(|removed| removed.value.is_none());
     keys.any(|removed| removed.key == name)

@@ -516,6 +516,18 @@ fn columns_and_lists_in_a_text_choose_features() {
     );
     refuses("features = \", \"", 1, "features", &["empty"]);
     refuses(
+        "features = \"interface\"",
+        1,
+        "features",
+        &["`interface_residues`"],
+    );
+    refuses(
+        "iface.cutoff = 4.0",
+        1,
+        "iface.cutoff",
+        &["interface_residues.cutoff"],
+    );
+    refuses(
         "features = \"sasa, sassa\"",
         1,
         "features",

@@ -69,10 +69,10 @@ fn name(auth: &str, label: &str, residues: usize) -> (String, String, usize) {
     (auth.to_owned(), label.to_owned(), residues)
 }
 
-const FEATURES: [&str; 2] = ["--features", "iface,contact_order,dssp,sasa"];
+const FEATURES: [&str; 2] = ["--features", "interface_residues,contact_order,dssp,sasa"];
 const INTERFACES: [&str; 4] = [
     "--features",
-    "iface,contact_order,dssp,sasa,interfaces",
+    "interface_residues,contact_order,dssp,sasa,interfaces",
     "--set",
     "interfaces=true",
 ];

@@ -394,7 +394,13 @@ fn chains_and_interfaces_have_the_same_colours_in_a_drawing() {
     let folder = tempfile::tempdir().unwrap();
     let svg = folder.path().join("drawn.svg");
     let input = format!("{SAMPLES}/1grm.pdb");
-    paint_well(&[&input, "--svg", str_of(&svg), "--features", "iface"]);
+    paint_well(&[
+        &input,
+        "--svg",
+        str_of(&svg),
+        "--features",
+        "interface_residues",
+    ]);
     let drawn = fs::read_to_string(&svg).unwrap();
     let class_of = |name: &str| {
         let lines: Vec<&str> = drawn.lines().collect();

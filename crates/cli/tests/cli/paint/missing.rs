@@ -55,7 +55,7 @@ fn numbers_for_missing_values_fit_into_a_b_factor_and_those_of_distances_exceed_
     let mut largest = every_feature();
     let cutoff = |angstrom| Cutoff::from_angstrom(angstrom).unwrap();
     largest.contact_number.ca = vec![cutoff(Cutoff::MAX_ANGSTROM)];
-    largest.iface.cutoff = cutoff(12.0);
+    largest.interface_residues.cutoff = cutoff(12.0);
     largest.ligands.cutoff = cutoff(12.0);
     largest.smooth.radius = cutoff(Cutoff::MAX_ANGSTROM);
     largest.smooth.channels = vec!["hydropathy".to_owned()];

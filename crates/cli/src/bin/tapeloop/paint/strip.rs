@@ -152,7 +152,7 @@ fn group(feature: FeatureName, column: &str) -> &'static str {
         FeatureName::Dssp if column.starts_with("hb_") => "Hydrogen bonds",
         FeatureName::Dssp => "Secondary structure",
         FeatureName::Sasa | FeatureName::Rsa => "Solvent accessibility",
-        FeatureName::Iface => "Interface",
+        FeatureName::InterfaceResidues => "Interface",
         FeatureName::Protrusion => "Protrusion",
         FeatureName::ContactOrder | FeatureName::Centrality => "Contact graph",
         FeatureName::Cluster => "Clusters",

@@ -1,4 +1,4 @@
-//! Interfaces between chains.
+//! The residues at interfaces between chains.
 
 use super::cell_kind::CellKind;
 use super::columns::{ColumnDecl, ColumnKind, NULL_COUNT, TableName, Tolerance};
@@ -28,23 +28,23 @@ pub(super) const CHAIN_REACH: u32 = constants::CHAIN_REACH as u32;
 /// The distance of the first, short search, in 0.001 A.
 pub(super) const CHAIN_NEARBY: u32 = constants::CHAIN_NEARBY as u32;
 
-/// Settings of interfaces.
+/// Settings of the residues at interfaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Interface {
+pub struct InterfaceResidues {
     /// A residue closer than this to another chain belongs to the interface; at most 12 A.
     pub cutoff: Cutoff,
 }
 
-impl Default for Interface {
+impl Default for InterfaceResidues {
     /// 5 A.
     fn default() -> Self {
-        Interface {
+        InterfaceResidues {
             cutoff: Cutoff::of_angstrom(5),
         }
     }
 }
 
-impl Feature for Interface {
+impl Feature for InterfaceResidues {
     fn about(&self) -> About {
         About {
             summary: "How near another chain is, and which.",
@@ -59,7 +59,10 @@ impl Feature for Interface {
     }
 
     fn settings(&mut self) -> Vec<(&'static str, SettingField<'_>)> {
-        vec![("iface.cutoff", SettingField::Length(&mut self.cutoff))]
+        vec![(
+            "interface_residues.cutoff",
+            SettingField::Length(&mut self.cutoff),
+        )]
     }
 
     fn columns(&self) -> Vec<ColumnDecl> {
@@ -113,7 +116,7 @@ impl Feature for Interface {
 
     fn check(&self) -> Result<()> {
         if self.cutoff.milli_angstrom() > CHAIN_REACH {
-            return Err(Error::config("iface.cutoff is more than 12 A"));
+            return Err(Error::config("interface_residues.cutoff is more than 12 A"));
         }
         Ok(())
     }
