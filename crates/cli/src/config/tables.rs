@@ -140,6 +140,9 @@ pub struct OptionalColumns {
     pub seqres: bool,
     /// Whether the table of residues has rows of residues that were not observed.
     pub unobserved: bool,
+    /// Whether the tables of contacts and hydrogen bonds name both residues, by chain, number, insertion code
+    /// and component.
+    pub pair_names: bool,
 }
 
 impl OptionalColumns {
@@ -149,6 +152,7 @@ impl OptionalColumns {
         coordinates: CoordinateAtoms::NONE,
         seqres: false,
         unobserved: false,
+        pair_names: false,
     };
     /// All of them.
     pub const ALL: OptionalColumns = OptionalColumns {
@@ -156,6 +160,7 @@ impl OptionalColumns {
         coordinates: CoordinateAtoms::ALL,
         seqres: true,
         unobserved: true,
+        pair_names: true,
     };
 }
 
@@ -259,6 +264,7 @@ pub(super) fn resolve_tables(
             coordinates,
             seqres,
             unobserved,
+            pair_names: keys.flag("tables.pair_names", true),
         },
     }
 }

@@ -8,7 +8,7 @@ mod replace;
 mod resume;
 
 use super::tables::{folders, part_of_name};
-pub use resume::{Committed, Found, Interrupted, RESUME, find};
+pub use resume::{Committed, Found, Interrupted, RESUME, decides_no_value, find};
 use serde_json::{Value as Json, json};
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -19,7 +19,8 @@ use tapeloop_files::{FileId, LOCK, check_name, lock};
 use tapeloop_files::{current_folder, path_of, shown};
 use tapeloop_inputs::STDIN;
 
-const RECORD: &str = "run.json";
+/// The file in an output folder that describes the run.
+pub const RECORD: &str = "run.json";
 const REJECTED: &str = "rejected.jsonl";
 /// The state in `run.json` of a run that nothing ended early.
 pub const FINISHED: &str = "finished";

@@ -55,6 +55,11 @@ const FREE_KEYS: [&str; 28] = [
     "timeline",
 ];
 
+/// Whether the tables of a run have the same bytes whatever the value of a key.
+pub fn decides_no_value(key: &str) -> bool {
+    FREE_KEYS.contains(&key)
+}
+
 /// What the complete parts of a run hold.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Committed {
@@ -236,7 +241,7 @@ fn changes(record: &Json, header: &Json) -> Vec<String> {
     let mut keys: Vec<&String> = keys.into_iter().collect();
     keys.sort();
     for key in keys {
-        let is_free = FREE_KEYS.contains(&key.as_str()) || is_removed(key);
+        let is_free = decides_no_value(key) || is_removed(key);
         if !is_free && record["config"][key] != header["config"][key] {
             changed.push(format!("`{key}`"));
         }

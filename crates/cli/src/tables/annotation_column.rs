@@ -35,7 +35,7 @@ pub(super) fn gather(group: &[RowRange], level: Level, index: usize, kind: Kind)
             let flags: Vec<Option<bool>> = values(group, column, flag).collect();
             Arc::new(BooleanArray::from(flags))
         }
-        Kind::Integer => {
+        Kind::Integer | Kind::Ascending | Kind::Repeating => {
             let integers = values(group, column, integer);
             let integers = integers.map(|value| Some(value? as i32));
             Arc::new(integers.collect::<PrimitiveArray<Int32Type>>())

@@ -5,7 +5,7 @@ use super::annotation_column;
 use super::dictionary::Dictionary;
 use super::reduction::ReducedColumn;
 use super::schema::{ColumnSpec, Kind};
-use super::structure_rows::{RowRange, StructureRows, row_count};
+use super::structure_rows::{PairSide, RowRange, StructureRows, row_count};
 use arrow_array::types::{ArrowPrimitiveType, Float16Type, Float32Type, Int32Type};
 use arrow_array::{ArrayRef, BooleanArray, PrimitiveArray};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
@@ -23,6 +23,8 @@ type PaddedOfRow = for<'a> fn(&'a StructureRows, usize) -> &'a [u8; 8];
 pub(super) struct Column {
     pub(super) spec: ColumnSpec,
     source: Source,
+    /// The residues that the values are of, if not those of the rows.
+    pair: Option<PairSide>,
     /// The declaration, if the column is a feature's.
     pub(super) decl: Option<ColumnDecl>,
 }
@@ -84,6 +86,11 @@ impl Column {
         Column::new(name, Kind::Integer, about, Source::Integer(value))
     }
 
+    /// Integers of which neighbouring sequences are alike.
+    pub(super) fn repeating(name: &str, about: &str, value: OfRow<Option<i32>>) -> Self {
+        Column::new(name, Kind::Repeating, about, Source::Integer(value))
+    }
+
     /// Reals with a unit.
     pub(super) fn real(
         name: &str,
@@ -123,6 +130,8 @@ impl Column {
     /// A feature's column, the one at `index` of its table of features.
     pub(super) fn feature(decl: &ColumnDecl, index: usize, rows: RowKind) -> Self {
         let kind = match decl.kind {
+            // The residues of pairs.
+            ColumnKind::Count if rows.is_pair() && index < 2 => kind_of_side(index),
             ColumnKind::Count => Kind::Integer,
             ColumnKind::Real => Kind::Real,
             ColumnKind::Half => Kind::Half,
@@ -189,8 +198,19 @@ impl Column {
         Column {
             spec: ColumnSpec::full(name, kind, about),
             source,
+            pair: None,
             decl: None,
         }
+    }
+
+    /// This column of residues, of one of the two residues of a pair; its name ends with `ending`.
+    pub(super) fn of_pair(mut self, pair: PairSide, ending: &str) -> Self {
+        self.spec.name = format!("{}_{ending}", self.spec.name);
+        if self.spec.kind == Kind::Integer {
+            self.spec.kind = kind_of_side(pair.side);
+        }
+        self.pair = Some(pair);
+        self
     }
 
     /// The same column with nulls allowed.
@@ -204,15 +224,28 @@ impl Column {
         format!("column {}", self.spec.name)
     }
 
+    fn values<'a, T>(
+        &'a self,
+        group: &'a [RowRange],
+        value: &'a OfRow<T>,
+    ) -> impl Iterator<Item = T> + 'a {
+        group.iter().flat_map(move |RowRange { record, rows }| {
+            let residues = record.residues_of(self.pair, rows.clone());
+            residues.map(move |row| value(record, row))
+        })
+    }
+
     /// The values of a row group.
     pub(super) fn gather(&self, group: &[RowRange]) -> ArrayRef {
         match &self.source {
             Source::Text(value) => Dictionary::gather(group, |keys, RowRange { record, rows }| {
-                keys.extend_texts(rows.clone().map(|row| value(record, row)));
+                let residues = record.residues_of(self.pair, rows.clone());
+                keys.extend_texts(residues.map(|row| value(record, row)));
             }),
             Source::Padded(value) => {
                 Dictionary::gather(group, |keys, RowRange { record, rows }| {
-                    let names = rows.clone().map(|row| value(record, row));
+                    let residues = record.residues_of(self.pair, rows.clone());
+                    let names = residues.map(|row| value(record, row));
                     keys.extend_padded(names, self.spec.nullable);
                 })
             }
@@ -227,21 +260,24 @@ impl Column {
             }),
             Source::Code(value, blank) => {
                 Dictionary::gather(group, |keys, RowRange { record, rows }| {
-                    keys.extend_codes(rows.clone().map(|row| value(record, row)), *blank);
+                    let residues = record.residues_of(self.pair, rows.clone());
+                    keys.extend_codes(residues.map(|row| value(record, row)), *blank);
                 })
             }
-            Source::Integer(value) => {
-                Arc::new(rows_of(group, value).collect::<PrimitiveArray<Int32Type>>())
-            }
-            Source::Real(value) => {
-                Arc::new(rows_of(group, value).collect::<PrimitiveArray<Float32Type>>())
-            }
+            Source::Integer(value) => Arc::new(
+                self.values(group, value)
+                    .collect::<PrimitiveArray<Int32Type>>(),
+            ),
+            Source::Real(value) => Arc::new(
+                self.values(group, value)
+                    .collect::<PrimitiveArray<Float32Type>>(),
+            ),
             Source::Flag(value) => {
-                let flags: Vec<bool> = rows_of(group, value).collect();
+                let flags: Vec<bool> = self.values(group, value).collect();
                 Arc::new(BooleanArray::from(flags))
             }
             Source::FlagOrNull(value) => {
-                let flags: Vec<Option<bool>> = rows_of(group, value).collect();
+                let flags: Vec<Option<bool>> = self.values(group, value).collect();
                 Arc::new(BooleanArray::from(flags))
             }
             Source::Coordinate(atom, axis) => {
@@ -358,9 +394,13 @@ impl FeatureColumn {
     }
 }
 
-fn rows_of<'a, T>(group: &'a [RowRange], value: &'a OfRow<T>) -> impl Iterator<Item = T> + 'a {
-    let rows = |range: &'a RowRange| range.rows.clone().map(|row| value(&range.record, row));
-    group.iter().flat_map(rows)
+/// The kind of integers that belong to the first or the second residue of pairs, which are sorted by the first.
+fn kind_of_side(side: usize) -> Kind {
+    if side == 0 {
+        Kind::Ascending
+    } else {
+        Kind::Repeating
+    }
 }
 
 /// Whether the count stands for null.

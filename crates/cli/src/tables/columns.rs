@@ -2,7 +2,7 @@
 
 use super::super::config::{ASSEMBLIES, OptionalColumns, Reduction, RowKind};
 use super::column::{Column, OfRow, TextOfRow};
-use super::structure_rows::StructureRows;
+use super::structure_rows::{PairSide, StructureRows};
 use std::sync::OnceLock;
 use tapeloop::features::{ColumnDecl, TableName};
 use tapeloop::structure::Assembly;
@@ -82,8 +82,8 @@ pub(super) fn columns(
             columns
         }
         RowKind::Structure => structure_columns(),
-        RowKind::Contact => contact_columns(),
-        RowKind::HydrogenBond => hydrogen_bond_columns(),
+        RowKind::Contact => contact_columns(optional.pair_names),
+        RowKind::HydrogenBond => hydrogen_bond_columns(optional.pair_names),
         RowKind::Ligand => ligand_columns(),
         RowKind::Interface => interface_columns(),
         RowKind::Variant => variant_columns(),
@@ -145,6 +145,25 @@ fn named(text: &str) -> Option<&str> {
     (!text.is_empty()).then_some(text)
 }
 
+fn residue_chain() -> Column {
+    author_chain(|r, row| named(&r.chain_of(row).auth_asym_id))
+}
+
+fn residue_number() -> Column {
+    let about = "The author's residue number.";
+    Column::integer("auth_seq_id", about, |r, row| r.number(row))
+}
+
+fn insertion_code() -> Column {
+    let about = "The insertion code.";
+    Column::code("ins_code", about, |r, row| r.residue(row).ins_code, None)
+}
+
+fn component() -> Column {
+    let about = "The residue name.";
+    Column::padded("comp_id", about, |r, row| &r.residue(row).comp_id)
+}
+
 /// The columns of residues; with `unobserved` some are null for residues that were not observed.
 fn residue_columns(unobserved: bool) -> Vec<Column> {
     let null_of_unobserved = |column: Column| {
@@ -162,18 +181,9 @@ fn residue_columns(unobserved: bool) -> Vec<Column> {
             |r, row| r.is_observed(row).then_some(row as i32),
         )),
         entry_id(),
-        author_chain(|r, row| named(&r.chain_of(row).auth_asym_id)),
-        null_of_unobserved(Column::integer(
-            "auth_seq_id",
-            "The author's residue number.",
-            |r, row| r.number(row),
-        )),
-        Column::code(
-            "ins_code",
-            "The insertion code.",
-            |r, row| r.residue(row).ins_code,
-            None,
-        ),
+        residue_chain(),
+        null_of_unobserved(residue_number()),
+        insertion_code(),
         Column::text("label_asym_id", LABEL, |r, row| {
             r.chain_of(row).label_asym_id.as_deref()
         })
@@ -186,9 +196,7 @@ fn residue_columns(unobserved: bool) -> Vec<Column> {
             r.chain_of(row).entity_id.as_deref()
         })
         .nullable(),
-        Column::padded("comp_id", "The residue name.", |r, row| {
-            &r.residue(row).comp_id
-        }),
+        component(),
         Column::parents(
             "parent_comp_id",
             "The standard residue that this one is a variant of; with commas those of a chromophore \
@@ -309,23 +317,47 @@ fn variant_columns() -> Vec<Column> {
     ]
 }
 
-fn contact_columns() -> Vec<Column> {
+fn contact_columns(named: bool) -> Vec<Column> {
     const TABLE: TableName = TableName::Contacts;
-    pair_columns(
+    let mut columns = pair_columns(
         |r, row| is_of_one_chain(r, r.pair(TABLE, row)),
         |r, row| separation(r, r.pair(TABLE, row)),
-    )
+    );
+    if named {
+        columns.extend(pair_names(TABLE, ["i", "j"]));
+    }
+    columns
 }
 
-fn hydrogen_bond_columns() -> Vec<Column> {
+fn hydrogen_bond_columns(named: bool) -> Vec<Column> {
     const TABLE: TableName = TableName::HydrogenBonds;
-    pair_columns(
+    let mut columns = pair_columns(
         |r, row| is_of_one_chain(r, r.pair(TABLE, row)),
         |r, row| separation(r, r.pair(TABLE, row)),
-    )
+    );
+    if named {
+        columns.extend(pair_names(TABLE, ["donor", "acceptor"]));
+    }
+    columns
 }
 
-/// The residues of the pair and what else it has are columns of the feature.
+/// What names both residues of a pair. The names of the columns end with those of the two sides.
+fn pair_names(table: TableName, endings: [&'static str; 2]) -> impl Iterator<Item = Column> {
+    endings
+        .into_iter()
+        .enumerate()
+        .flat_map(move |(side, ending)| {
+            let columns = [
+                residue_chain(),
+                residue_number(),
+                insertion_code(),
+                component(),
+            ];
+            columns.map(|column| column.of_pair(PairSide { table, side }, ending))
+        })
+}
+
+/// The residues of the pair by their indices, and what else it has, are columns of the feature.
 fn pair_columns(same_chain: OfRow<bool>, separation: OfRow<Option<i32>>) -> Vec<Column> {
     vec![
         Column::flag(
@@ -333,7 +365,7 @@ fn pair_columns(same_chain: OfRow<bool>, separation: OfRow<Option<i32>>) -> Vec<
             "Whether both residues are of one chain.",
             same_chain,
         ),
-        Column::integer(
+        Column::repeating(
             "separation",
             "How much farther in the chain's sequence the second residue is, negative if it is the \
              earlier one: by label_seq_id, or by the position in SEQRES of PDB files; by res_index \

@@ -124,13 +124,13 @@ fn encode(
     Ok((writer.close().map_err(from_parquet)?, statistics))
 }
 
-/// The codec. For zstd, the level is `lower` levels below the configured one, at least 1.
-fn codec(compression: Compression, lower: i32) -> Codec {
+/// The codec. For zstd, the level is `change` added to the configured one, within its range.
+fn codec(compression: Compression, change: i32) -> Codec {
     match compression {
         Compression::None => Codec::UNCOMPRESSED,
         Compression::Lz4 => Codec::LZ4_RAW,
         Compression::Zstd(level) => {
-            let level = ZstdLevel::try_new((level - lower).max(1));
+            let level = ZstdLevel::try_new((level + change).clamp(1, 22));
             Codec::ZSTD(level.expect("the config checks the range"))
         }
     }
@@ -150,23 +150,26 @@ fn properties(spec: &FileSpec) -> WriterProperties {
         // The table writer cuts row groups itself.
         .set_max_row_group_row_count(None)
         .set_key_value_metadata(Some(spec.metadata.iter().map(pair).collect()));
-    let reals = codec(spec.compression, REALS_LOWER);
-    let store = |properties, column| store(properties, column, reals);
+    let store = |properties, column| store(properties, column, spec.compression);
     spec.columns().fold(properties, store).build()
 }
 
-/// How much lower the level of zstd is for reals than for texts: at the default level that saves a
+/// How the level of zstd for reals differs from that for texts: at the default level, the lower one saves a
 /// third of the time and costs 1% of the size.
-const REALS_LOWER: i32 = 2;
+const REALS_LEVEL: i32 = -2;
+
+/// The same for repeating integers: at the default level, the higher one takes 1.8 times as long and saves 17% of
+/// their size.
+const REPEATING_LEVEL: i32 = 2;
 
 /// How a column is encoded. The first bytes of reals differ little, so these are stored apart from
 /// the others, byte stream split. Integers are stored as differences of few bits, which codecs
-/// hardly compress. (Byte stream split is better for integers too, but older readers, such as
+/// hardly compress, unless most are 0. (Byte stream split is better for integers too, but older readers, such as
 /// DuckDB 1, refuse it there.)
 fn store(
     properties: WriterPropertiesBuilder,
     column: &ColumnSpec,
-    reals: Codec,
+    compression: Compression,
 ) -> WriterPropertiesBuilder {
     let path = ColumnPath::from(column.name.as_str());
     match column.kind {
@@ -176,9 +179,17 @@ fn store(
             .set_column_dictionary_enabled(path.clone(), false)
             .set_column_encoding(path.clone(), Encoding::DELTA_BINARY_PACKED)
             .set_column_compression(path, Codec::UNCOMPRESSED),
+        Kind::Ascending => properties
+            .set_column_dictionary_enabled(path.clone(), false)
+            .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED),
+        // The codec finds the sequences, which differences would hide.
+        Kind::Repeating => properties
+            .set_column_dictionary_enabled(path.clone(), false)
+            .set_column_encoding(path.clone(), Encoding::PLAIN)
+            .set_column_compression(path, codec(compression, REPEATING_LEVEL)),
         Kind::Real | Kind::Half | Kind::Double => properties
             .set_column_dictionary_enabled(path.clone(), false)
             .set_column_encoding(path.clone(), Encoding::BYTE_STREAM_SPLIT)
-            .set_column_compression(path, reals),
+            .set_column_compression(path, codec(compression, REALS_LEVEL)),
     }
 }

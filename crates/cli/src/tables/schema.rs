@@ -14,6 +14,11 @@ pub(super) enum Kind {
     Word,
     /// Integers of 32 bits.
     Integer,
+    /// Integers of 32 bits that ascend, or stay the same for several rows.
+    Ascending,
+    /// Integers of 32 bits of which neighbouring sequences are alike, such as the neighbours of
+    /// successive residues.
+    Repeating,
     /// Integers of 64 bits.
     Long,
     /// Reals that do not repeat.
@@ -58,7 +63,7 @@ impl ColumnSpec {
             Kind::Text | Kind::Word => {
                 DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
             }
-            Kind::Integer => DataType::Int32,
+            Kind::Integer | Kind::Ascending | Kind::Repeating => DataType::Int32,
             Kind::Long => DataType::Int64,
             Kind::Real => DataType::Float32,
             Kind::Double => DataType::Float64,

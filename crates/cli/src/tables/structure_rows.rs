@@ -39,6 +39,13 @@ pub struct StructureRows {
     pub(super) joined: Joined,
 }
 
+/// One of the two residues of each row of a table of pairs: the first is `side` 0.
+#[derive(Clone, Copy)]
+pub(super) struct PairSide {
+    pub(super) table: TableName,
+    pub(super) side: usize,
+}
+
 /// Some rows of a structure.
 pub(super) struct RowRange {
     pub(super) record: Arc<StructureRows>,
@@ -247,10 +254,25 @@ impl StructureRows {
 
     /// The residues of a row of a table of pairs.
     pub(super) fn pair(&self, table: TableName, row: usize) -> [usize; 2] {
-        [0, 1].map(|index| match self.features.column(table, index) {
-            Column::Count(residues) => residues[row] as usize,
+        [0, 1].map(|side| self.pair_side(table, side)[row] as usize)
+    }
+
+    /// The first (`side` 0) or the second residues of all rows of a table of pairs.
+    fn pair_side(&self, table: TableName, side: usize) -> &[i32] {
+        match self.features.column(table, side) {
+            Column::Count(residues) => residues,
             Column::Real(_) => unreachable!("the residues of pairs are counts"),
-        })
+        }
+    }
+
+    /// The residues that the values of a column are of, for rows of the column's table.
+    pub(super) fn residues_of(
+        &self,
+        pair: Option<PairSide>,
+        rows: Range<usize>,
+    ) -> impl Iterator<Item = usize> {
+        let residues = pair.map(|PairSide { table, side }| self.pair_side(table, side));
+        rows.map(move |row| residues.map_or(row, |residues| residues[row] as usize))
     }
 
     /// The first or the second chain of an interface's row.
@@ -306,7 +328,13 @@ impl StructureRows {
             RowKind::Residue => of_residue + text_bytes_max(&joined.residues),
             RowKind::Interface => 2 * of_chain,
             RowKind::Chain => of_chain + sequences.max().unwrap_or(0),
-            RowKind::Contact | RowKind::HydrogenBond => 0,
+            RowKind::Contact | RowKind::HydrogenBond => {
+                let chains = self.structure.chains.iter();
+                2 * chains
+                    .map(|chain| chain.auth_asym_id.len())
+                    .max()
+                    .unwrap_or(0)
+            }
             RowKind::Ligand => {
                 let names = self.structure.ligands.iter();
                 let names =

@@ -39,6 +39,7 @@ mod own_kernels;
 mod packed;
 mod paint;
 mod printing;
+mod publication;
 mod reals;
 mod reduce;
 #[cfg(target_os = "linux")]

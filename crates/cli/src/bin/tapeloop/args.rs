@@ -63,6 +63,8 @@ pub(super) enum Command {
     Inspect(InspectArgs),
     /// List the features, with their settings and columns.
     Features(FeaturesArgs),
+    /// Print what a publication says of a run: features, sources, settings and references.
+    Methods(MethodsArgs),
     /// Write a feature into the B factors of structure files, for molecule viewers.
     Paint(Box<PaintArgs>),
     /// Compare the features of structures with what Python packages compute.
@@ -271,6 +273,13 @@ pub(super) struct FeaturesArgs {
     /// Print the section of docs/CONFIG.md.
     #[arg(long, conflicts_with = "json")]
     pub(super) markdown: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct MethodsArgs {
+    /// Folder that `tapeloop run` wrote.
+    #[arg(value_name = "FOLDER")]
+    pub(super) folder: PathBuf,
 }
 
 /// How `tapeloop graph` draws.

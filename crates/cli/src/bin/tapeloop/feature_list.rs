@@ -8,11 +8,8 @@ use tapeloop::features::{
 };
 use tapeloop_cli::config::{Config, names_in, range_text, setting_json};
 
-/// Maximum width of a line, in characters.
-const WIDTH: usize = 100;
-
-/// Maximum width of a feature's line in the index: that of a terminal.
-const INDEX_WIDTH: usize = 80;
+/// Maximum width of a line, in characters: that of a terminal.
+const WIDTH: usize = 80;
 
 const NO_COLUMNS: &str = "None with these settings";
 
@@ -40,7 +37,7 @@ pub(super) fn index(config: &Config) -> String {
             feature.name(),
             features.about(feature).summary
         );
-        text.push_str(&cut(&line, INDEX_WIDTH));
+        text.push_str(&cut(&line));
         text.push('\n');
     }
     text.push_str("\nPresets:\n");
@@ -55,12 +52,12 @@ pub(super) fn index(config: &Config) -> String {
     text
 }
 
-/// The start of a line, up to a word that ends within `width` characters.
-fn cut(line: &str, width: usize) -> String {
-    if line.chars().count() <= width {
+/// The start of a line, up to a word that ends within [`WIDTH`] characters.
+fn cut(line: &str) -> String {
+    if line.chars().count() <= WIDTH {
         return line.to_owned();
     }
-    let start: String = line.chars().take(width - 3).collect();
+    let start: String = line.chars().take(WIDTH - 3).collect();
     let start = start.rsplit_once(' ').map_or(&*start, |(start, _)| start);
     format!("{}...", start.trim_end_matches([',', ';', ':', '.']))
 }
@@ -153,7 +150,7 @@ fn labelled(text: &mut String, label: &str, list: &str) {
 
 /// Appends `start` and then `words`, wrapped at [`WIDTH`]. Lines after the first are indented by
 /// `hang`.
-fn wrap(text: &mut String, start: String, hang: usize, words: &str) {
+pub(super) fn wrap(text: &mut String, start: String, hang: usize, words: &str) {
     let mut line = start;
     let mut is_fresh = true;
     for word in words.split_whitespace() {

@@ -17,6 +17,7 @@ mod graph;
 mod inspect;
 mod log;
 mod memory;
+mod methods;
 mod misuse;
 mod new_kernel;
 mod pack;
@@ -74,6 +75,7 @@ fn command(cli: Cli) -> Result<u8> {
         Command::Pack(args) => pack::pack(*args),
         Command::Inspect(args) => inspect::inspect(&args),
         Command::Features(args) => features(args),
+        Command::Methods(args) => methods::methods(&args),
         Command::Paint(args) => paint::paint(*args),
         Command::Validate(args) => validate::validate(*args),
         Command::Bench(args) => bench::bench(&args),

@@ -1,0 +1,286 @@
+//! `tapeloop methods`: what a publication says of a run, from the run's `run.json`.
+
+use super::args::MethodsArgs;
+use super::feature_list::wrap;
+use serde_json::{Map, Value as Json};
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+use tapeloop::error::{Context, Error, Result};
+use tapeloop::features::{FeatureConfig, FeatureName};
+use tapeloop_bench::internal::format::{counted, whole};
+use tapeloop_cli::config::{Config, RawConfig};
+use tapeloop_cli::exit_codes::GOOD;
+use tapeloop_cli::output::{RECORD, decides_no_value};
+use tapeloop_cli::terminal::say;
+use tapeloop_files::shown;
+
+/// A BibTeX entry for each publication that a feature's source names.
+const REFERENCES: &str = include_str!("references.bib");
+
+/// Prints what a publication says of a run, and returns the exit code.
+///
+/// # Errors
+/// The folder has no `run.json`, or that one is of a run of another version with keys that this version
+/// does not have.
+pub(super) fn methods(args: &MethodsArgs) -> Result<u8> {
+    let path = args.folder.join(RECORD);
+    let record = read(&path).within(|| shown(&path))?;
+    let text = Methods::new(&record).within(|| shown(&path))?.text();
+    say(&text);
+    Ok(GOOD)
+}
+
+fn read(path: &Path) -> Result<Json> {
+    let text = fs::read(path).map_err(|error| {
+        Error::io(error).fix("give the folder that `tapeloop run` wrote, which has run.json")
+    })?;
+    serde_json::from_slice(&text)
+        .map_err(|error| Error::input(format!("this is not the record of a run: {error}")))
+}
+
+/// What a record says of a run.
+struct Methods {
+    version: String,
+    backend: String,
+    /// Whether the run has ended; if not, its counts are those of the complete parts.
+    has_ended: bool,
+    counts: Map<String, Json>,
+    features: FeatureConfig,
+    /// The settings that decide values and are not the default, as `key = value`.
+    changed: Vec<String>,
+}
+
+impl Methods {
+    /// # Errors
+    /// The record lacks what every run writes, or this version does not know its settings.
+    fn new(record: &Json) -> Result<Self> {
+        let damaged = |key: &str| Error::input(format!("the record of the run lacks `{key}`"));
+        let object = |key: &'static str| record[key].as_object().ok_or_else(|| damaged(key));
+        let settings = object("config")?;
+        let version = record["values_follow_from"]["tapeloop.version"].as_str();
+        let version = version.ok_or_else(|| damaged("tapeloop.version"))?;
+        let of_features = settings.iter().filter(|(key, _)| is_of_features(key));
+        let of_features = of_features.map(|(key, value)| (key.clone(), value.clone()));
+        let config = RawConfig::of_settings(&of_features.collect()).and_then(Config::resolve);
+        let config = config
+            .map_err(|error| error.fix(format!("use tapeloop {version}, which made the run")))?;
+        let defaults = Config::resolve(RawConfig::default())?;
+        let mut changed = Vec::new();
+        for (key, default) in &defaults.settings {
+            let value = settings.get(*key).unwrap_or(default);
+            let is_said = ["input", "features"].contains(key);
+            if value != default && !is_said && !decides_no_value(key) {
+                changed.push(format!("{key} = {value}"));
+            }
+        }
+        let has_ended = record["state"] != "running";
+        Ok(Methods {
+            version: version.to_owned(),
+            backend: record["backend"]["name"]
+                .as_str()
+                .unwrap_or("cpu")
+                .to_owned(),
+            has_ended,
+            counts: object(if has_ended { "counts" } else { "written" })?.clone(),
+            features: config.features,
+            changed,
+        })
+    }
+
+    fn text(&self) -> String {
+        let mut text = String::new();
+        wrap(&mut text, String::new(), 0, &self.first_sentences());
+        text.push('\n');
+        let features = self.computed();
+        for &feature in &features {
+            let about = self.features.about(feature);
+            let source = match about.source {
+                "" => String::new(),
+                source => format!(" ({})", source.trim_end_matches('.')),
+            };
+            let line = format!("{}: {}{source}.", feature.name(), about.formula);
+            wrap(&mut text, String::new(), 2, &line);
+        }
+        text.push('\n');
+        wrap(&mut text, String::new(), 0, &self.settings_sentence());
+        text.push_str("\nReferences, as BibTeX:\n\n");
+        let _ = write!(
+            text,
+            "@software{{tapeloop,\n  author = {{{{The tapeloop developers}}}},\n  title = {{tapeloop: \
+             per-residue features of protein structures}},\n  version = {{{}}}\n}}\n",
+            self.version
+        );
+        let sources = features
+            .iter()
+            .map(|&feature| self.features.about(feature).source);
+        let sources: Vec<&str> = sources.collect();
+        for entry in references() {
+            if sources
+                .iter()
+                .any(|source| source.contains(&*entry.citation))
+            {
+                let _ = write!(text, "\n{}\n", entry.text);
+            }
+        }
+        text
+    }
+
+    /// The features that have columns, in the order of their columns.
+    fn computed(&self) -> Vec<FeatureName> {
+        let features = &self.features;
+        let chosen = features.features.iter().copied();
+        chosen
+            .filter(|&name| !features.columns_of(name).is_empty())
+            .collect()
+    }
+
+    fn first_sentences(&self) -> String {
+        let number = |key: &str| self.counts.get(key).and_then(Json::as_u64).unwrap_or(0);
+        let counted = |key: &str, noun: &str| counted(number(key), noun);
+        let mut text = format!(
+            "Features were computed with tapeloop {} on the {} from the heavy atoms of polymers, one conformer \
+             for each residue: {} with {}",
+            self.version,
+            if self.backend == "cpu" { "CPU" } else { "GPU" },
+            counted("structures", "structure"),
+            counted("residues", "residue"),
+        );
+        if self.counts.contains_key("atoms") {
+            let _ = write!(text, " and {}", counted("atoms", "atom"));
+        }
+        let _ = write!(text, ", read from {}", counted("inputs", "input"));
+        match number("rejected") {
+            0 => {}
+            1 => text.push_str(", 1 of which was rejected"),
+            rejected => {
+                let _ = write!(text, ", {} of which were rejected", whole(rejected));
+            }
+        }
+        text.push('.');
+        if !self.has_ended {
+            text.push_str(" (The run has not ended: these are the counts so far.)");
+        }
+        text.push_str(
+            " Lengths are in angstrom (A), areas in A^2, angles in degrees, and energies in kcal/mol; d is \
+             a distance.",
+        );
+        text
+    }
+
+    fn settings_sentence(&self) -> String {
+        let defaults = format!("the defaults of tapeloop {}", self.version);
+        match &self.changed[..] {
+            [] => format!("All settings that decide values were {defaults}."),
+            changed => format!(
+                "Settings that were changed: {}. All others that decide values were {defaults}.",
+                changed.join("; ")
+            ),
+        }
+    }
+}
+
+/// Whether a key chooses features, or is a setting of one.
+fn is_of_features(key: &str) -> bool {
+    let defaults = FeatureConfig::default();
+    let mut features = FeatureName::ALL.iter();
+    key == "features"
+        || features.any(|&feature| {
+            let settings = defaults.settings(feature);
+            settings.iter().any(|(name, _)| *name == key)
+        })
+}
+
+/// A BibTeX entry.
+struct Reference {
+    /// The words by which a feature's source cites it: "Lin et al. 2008".
+    citation: String,
+    text: &'static str,
+}
+
+fn references() -> impl Iterator<Item = Reference> {
+    REFERENCES.split("\n\n").filter_map(|text| {
+        let text = text.trim();
+        Some(Reference {
+            citation: citation(text)?,
+            text,
+        })
+    })
+}
+
+/// How a text cites a BibTeX entry: by the family names of up to two authors, and the year if it has one.
+/// `None` if the text is no entry.
+fn citation(entry: &str) -> Option<String> {
+    let field = |name: &str| {
+        let (_, rest) = entry.split_once(&format!("\n  {name} = {{"))?;
+        let (value, _) = rest.split_once('\n')?;
+        value.trim_end_matches(',').strip_suffix('}')
+    };
+    let authors = field("author")?;
+    let family = |author: &str| match author.split_once(',') {
+        Some((family, _)) => family.to_owned(),
+        // The name of a group.
+        None => author.trim_matches(['{', '}']).to_owned(),
+    };
+    let authors: Vec<String> = authors.split(" and ").map(family).collect();
+    let mut citation = match &authors[..] {
+        [one] => one.clone(),
+        [first, second] if second != "others" => format!("{first} and {second}"),
+        [first, ..] => format!("{first} et al."),
+        [] => return None,
+    };
+    if let Some(year) = field("year") {
+        let _ = write!(citation, " {year}");
+    }
+    Some(citation)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The places of a source that cite a publication: names, then a year.
+    fn years(source: &str) -> usize {
+        let words = source.split(|letter: char| !letter.is_ascii_alphanumeric());
+        let is_year = |word: &&str| {
+            word.len() == 4
+                && word
+                    .parse()
+                    .is_ok_and(|year: u32| (1950..2100).contains(&year))
+        };
+        words.filter(is_year).count()
+    }
+
+    #[test]
+    fn every_source_has_its_entries() {
+        let config = FeatureConfig::default();
+        let mut unused: Vec<String> = references().map(|entry| entry.citation).collect();
+        assert!(unused.len() > 20);
+        for &feature in FeatureName::ALL {
+            let source = config.about(feature).source;
+            let cited: Vec<String> = references()
+                .map(|entry| entry.citation)
+                .filter(|citation| source.contains(&**citation))
+                .collect();
+            let dated = cited.iter().filter(|citation| years(citation) == 1).count();
+            // A journal's own number may look like a year, as 2006.0019.
+            let others = source.matches("2006.0019").count();
+            assert_eq!(dated + others, years(source), "{source} {cited:?}");
+            unused.retain(|citation| !cited.contains(citation));
+        }
+        assert!(unused.is_empty(), "no source names {unused:?}");
+    }
+
+    #[test]
+    fn an_entry_is_cited_by_its_authors_and_year() {
+        let entry = |authors: &str| {
+            format!("@article{{x,\n  author = {{{authors}}},\n  year = {{1999}},\n}}")
+        };
+        let cited = |authors: &str| citation(&entry(authors)).unwrap();
+        assert_eq!(cited("Levitt, Michael"), "Levitt 1999");
+        assert_eq!(cited("del Sol, A. and Ooi, T."), "del Sol and Ooi 1999");
+        assert_eq!(cited("Lin, C. and Hwang, J. and Lu, L."), "Lin et al. 1999");
+        assert_eq!(cited("Lin, C. and others"), "Lin et al. 1999");
+        assert_eq!(cited("{IUPAC-IUB}"), "IUPAC-IUB 1999");
+    }
+}

@@ -1,0 +1,58 @@
+//! `tapeloop methods`: what a publication says of a run.
+
+use super::*;
+
+/// What the command prints of a run into `out`.
+fn described(out: &Path) -> String {
+    let output = tapeloop(["methods", str_of(out)]).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    text(&output.stdout)
+}
+
+#[test]
+fn a_run_is_described_with_its_settings_counts_and_references() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let files = ["1hvr.pdb.gz", "1ubi.pdb"].map(|name| format!("{SAMPLES}/{name}"));
+    let features = ["--features", "sasa,phi,interfaces"];
+    let changed = ["--set", "sasa.points=100", "--threads", "1"];
+    let inputs = [&*files[0], &files[1], "-o", str_of(&out)];
+    run_well(&[&inputs[..], &features, &changed].concat());
+    let described_run = described(&out);
+    let words = described_run
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
+    for part in [
+        concat!("tapeloop ", env!("CARGO_PKG_VERSION"), " on the CPU"),
+        "2 structures with 274 residues and 2,116 atoms, read from 2 inputs.",
+        "sasa: sum over the residue's atoms of 4 pi R^2 n / N",
+        "(Shrake and Rupley 1973, J Mol Biol 79:351;",
+        "Settings that were changed: sasa.points = 100; interfaces = true. All others",
+        "@article{shrake1973,",
+        "@article{iupaciub1970,",
+        "doi = {10.1016/j.jmb.2007.05.022}",
+    ] {
+        assert!(words.contains(part), "{part}: {described_run}");
+    }
+    for other in ["threads", "kabsch1983", "rejected", "not ended"] {
+        assert!(!words.contains(other), "{other}: {described_run}");
+    }
+    let paragraph = described_run.split("References").next().unwrap();
+    assert!(paragraph.lines().all(|line| line.chars().count() <= 80));
+}
+
+#[test]
+fn a_folder_that_no_run_wrote_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = |name: &str| {
+        let path = folder.path().join(name);
+        let output = tapeloop(["methods", str_of(&path)]).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        text(&output.stderr)
+    };
+    assert!(refused("nothing").contains("`tapeloop run` wrote"));
+    fs::create_dir(folder.path().join("other")).unwrap();
+    fs::write(folder.path().join("other/run.json"), "{}").unwrap();
+    assert!(refused("other").contains("lacks `config`"));
+}
