@@ -6,13 +6,13 @@
 // residue's chain; one warp per residue.
 KERNEL(32 * WARPS)
 cluster_join(const unsigned* header, const StructureSpan* structures, const ResidueSpan* residues,
-             const Atom* atoms, CELL_PARAMS, unsigned* parents /* updated */, unsigned radius,
+             const Atom* ca, CELL_PARAMS, unsigned* parents /* updated */, unsigned radius,
              unsigned own_chain)
 {
     each_warp(header, RESIDUES, [&](unsigned residue) {
         if (parents[residue] == NO_TREE)
             return;
-        const Atom atom = atoms[residue];
+        const Atom atom = ca[residue];
         const Cells cells = CELLS_OF_PARAMS;
         const Grid& grid = structures[residues[residue].structure].residue_grid;
         uint2* places = warp_memory<Places, WARPS>().scratch;

@@ -3,10 +3,10 @@
 
 // Makes each selected residue with a C-alpha a tree of its own, one thread per residue.
 KERNEL(256)
-cluster_start(const unsigned* header, const unsigned char* selected, const Atom* atoms,
+cluster_start(const unsigned* header, const unsigned char* selected, const Atom* ca,
               unsigned* parents)
 {
     each_thread(header, RESIDUES, [&](unsigned residue) {
-        parents[residue] = selected[residue] && present(atoms[residue]) ? residue : NO_TREE;
+        parents[residue] = selected[residue] && present(ca[residue]) ? residue : NO_TREE;
     });
 }

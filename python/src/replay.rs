@@ -76,6 +76,9 @@ type GivenBuffer<'py> = (String, String, usize, String, Option<Bound<'py, PyAny>
 
 #[pymethods]
 impl Replay {
+    /// Records `launches` of the kernels in `source`, between the uploads of all inputs and the downloads of
+    /// all outputs, and opens `slots` slots on `device`. `options` are those of the compiler. Arguments are
+    /// checked by Python's layer; a role that it does not know is a mistake there.
     #[new]
     #[expect(clippy::too_many_arguments, reason = "Python's layer names them")]
     fn new(
@@ -121,6 +124,7 @@ impl Replay {
             }),
         });
 
+        // One axis of capacity 1: each replay has one item.
         let mut recorder = Recorder::new(&[1]);
         let mut declared = Vec::with_capacity(buffers.len());
         let mut constants = Vec::new();
@@ -131,7 +135,11 @@ impl Replay {
                 "output" => Role::Output,
                 "scratch" => Role::Scratch,
                 "constant" => Role::Constant,
-                _ => Role::OnDevice,
+                "on device" => Role::OnDevice,
+                other => {
+                    let message = format!("buffer {name}: there is no role {other:?}");
+                    return Err(PyValueError::new_err(message));
+                }
             };
             if role == Role::OnDevice && !is_gpu {
                 let message = format!("buffer {name}: the CPU has no arrays on a device");
@@ -177,12 +185,13 @@ impl Replay {
 
         let ring = py.detach(|| {
             let mut buckets = Buckets::single(recorder.finish()?);
-            for (place, buffer) in declared.iter().enumerate() {
+            for (index, buffer) in declared.iter().enumerate() {
                 if !matches!(buffer.role, Role::Constant | Role::OnDevice) {
                     continue;
                 }
+                // A batch names another array for a buffer on the device.
                 let memory = backend.allocate(Space::Device, buffer.bytes())?;
-                if let Some((_, contents)) = constants.iter().find(|(of, _)| *of == place) {
+                if let Some((_, contents)) = constants.iter().find(|(buffer, _)| *buffer == index) {
                     backend.write(contents.host_bytes(), &memory, 0)?;
                 }
                 let view = AllocationView::new(&memory, 0, buffer.bytes())?;
@@ -194,6 +203,7 @@ impl Replay {
             };
             Ring::new(&backend, &Arc::new(buckets), slots, &policy, Wait::Spin)
         });
+        // Python's arrays are released while this thread holds the interpreter.
         drop(constants);
         dlpack::release_dropped(py);
         let ring = ring.map_err(|error: tapeloop::Error| raised(&error))?;

@@ -1,7 +1,7 @@
 //! B factors of experimental structures, and pLDDT of predicted models.
 
 use super::columns::{ColumnDecl, ColumnKind, TableName};
-use super::cpu::split::for_each_row;
+use super::cpu::split::for_row_ranges;
 use super::cpu::tree_sum;
 use super::feature::{About, Feature};
 use super::kernels::{Twin, b_factors, plddt};
@@ -150,7 +150,7 @@ impl Twin for b_factors::Views<'_> {
         let chains: &[ChainSpan] = &chains[..header[CHAINS] as usize];
         let factors: &mut [[f32; 3]] = cast_slice_mut(factors);
 
-        for_each_row(&mut factors[..header[RESIDUES] as usize], 1, |rows, out| {
+        for_row_ranges(&mut factors[..header[RESIDUES] as usize], 1, |rows, out| {
             for (row, factors) in rows.zip(out) {
                 let residue = &residues[row];
                 let is_measured = structures[residue.structure as usize].predicted == 0;
@@ -227,7 +227,7 @@ impl Twin for plddt::Views<'_> {
         let structures = StructureSpan::live(header, structures);
 
         let values = &mut values[..header[RESIDUES] as usize];
-        for_each_row(values, 1, |rows, values| {
+        for_row_ranges(values, 1, |rows, values| {
             for (residue, value) in rows.zip(values) {
                 let structure = &structures[residues[residue].structure as usize];
                 *value = if structure.predicted != 0 {

@@ -2,7 +2,7 @@
 
 use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
 use super::cpu::angles::{Angle, difference};
-use super::cpu::split::for_each_row;
+use super::cpu::split::for_row_ranges;
 use super::feature::{About, Feature};
 use super::kernels::{Twin, ca_geometry};
 use super::layout::{Atom, RESIDUES, ResidueSpan};
@@ -82,7 +82,7 @@ impl Twin for ca_geometry::Views<'_> {
             let dihedral = last.map(|last| Angle::dihedral([before, here, after, last]).degrees());
             Some((dihedral, angle.degrees()))
         };
-        for_each_row(&mut angles[..count * 2], 2, |rows, angles| {
+        for_row_ranges(&mut angles[..count * 2], 2, |rows, angles| {
             for (residue, angles) in rows.zip(angles.chunks_exact_mut(2)) {
                 let (dihedral, angle) = geometry_of(residue).unwrap_or((None, f32::NAN));
                 angles.copy_from_slice(&[dihedral.unwrap_or(f32::NAN), angle]);

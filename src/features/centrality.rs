@@ -7,7 +7,7 @@ use super::cell_kind::CellKind;
 use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
 use super::constants;
 use super::cpu::simd;
-use super::cpu::split::for_each_row_of_two;
+use super::cpu::split::for_row_ranges_of_two;
 use super::cutoff::Cutoff;
 use super::feature::{About, Feature, SettingField};
 use super::kernels::{self, Twin, contact_list};
@@ -153,7 +153,7 @@ impl Twin for contact_list::Views<'_> {
         let count = header[RESIDUES] as usize;
         let lists = (&mut lists[..count * CONTACTS_MAX], CONTACTS_MAX);
         let degrees = (&mut degrees[..count], 1);
-        for_each_row_of_two(lists, degrees, |rows, lists, degrees| {
+        for_row_ranges_of_two(lists, degrees, |rows, lists, degrees| {
             dispatch!(simd::level(), simd => {
                 let mut found = Vec::with_capacity(CONTACTS_MAX);
                 let lists = lists.chunks_exact_mut(CONTACTS_MAX);

@@ -79,7 +79,7 @@ impl Feature for Cluster {
         let args = cluster_start::Args {
             header: r.header(),
             selected: r.selected(&self.select),
-            atoms: ca,
+            ca,
             parents,
         };
         r.launch_threads(RESIDUES, args);
@@ -87,7 +87,7 @@ impl Feature for Cluster {
             header: r.header(),
             structures: r.structures(),
             residues: r.residues(),
-            atoms: ca,
+            ca,
             cells,
             parents,
             radius: CONTACT.milli_angstrom(),
@@ -142,12 +142,12 @@ impl Twin for cluster_start::Views<'_> {
         let Self {
             header,
             selected,
-            atoms,
+            ca,
             parents,
         } = self;
-        let rows = (0..header[RESIDUES]).zip(selected).zip(atoms).zip(parents);
-        for (((residue, selected), atom), parent) in rows {
-            let is_node = *selected != 0 && atom.is_present();
+        let residues = (0..header[RESIDUES]).zip(selected).zip(ca).zip(parents);
+        for (((residue, selected), ca), parent) in residues {
+            let is_node = *selected != 0 && ca.is_present();
             *parent = if is_node { residue } else { NO_TREE };
         }
     }
@@ -159,7 +159,7 @@ impl Twin for cluster_join::Views<'_> {
         let Self {
             header,
             structures,
-            atoms,
+            ca,
             cells,
             parents,
             radius,
@@ -175,7 +175,7 @@ impl Twin for cluster_join::Views<'_> {
             .zip(parents)
             .for_each(|(structure, parents)| {
                 dispatch!(simd::level(), simd => {
-                    join_near(simd, structure, &cells, atoms, parents, within);
+                    join_near(simd, structure, &cells, ca, parents, within);
                 });
             });
     }
@@ -186,7 +186,7 @@ fn join_near<S: Simd>(
     simd: S,
     structure: &StructureSpan,
     cells: &Cells<'_>,
-    atoms: &[Atom],
+    ca: &[Atom],
     parents: &mut [u32],
     (radius, own_chain): (u32, bool),
 ) {
@@ -196,7 +196,7 @@ fn join_near<S: Simd>(
         if trees.parents[residue - start] == NO_TREE {
             continue;
         }
-        let atom = &atoms[residue];
+        let atom = &ca[residue];
         let runs = cells.runs(&structure.residue_grid, atom.position.into(), radius as i32);
         cells.each_within(simd, runs, atom, radius, own_chain, |other| {
             let other = other as usize;

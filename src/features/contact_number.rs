@@ -5,7 +5,7 @@ use super::columns::{ColumnDecl, ColumnKind, NULL_COUNT, TableName};
 use super::constants;
 use super::cpu::simd;
 use super::cpu::simd::{first_lanes, in_same_chain, load, squared, vectors_of};
-use super::cpu::split::for_each_row;
+use super::cpu::split::for_row_ranges;
 use super::cutoff::Cutoff;
 use super::feature::{About, Feature, SettingField, neighbours_of, own_chain};
 use super::kernels::Cells;
@@ -160,7 +160,7 @@ impl Twin for contact_number::Views<'_> {
         let cutoffs = &header[first..first + values];
         let reach = cutoffs.iter().copied().max().unwrap_or(0) as i32;
         let counts = &mut counts[..header[RESIDUES] as usize * values];
-        for_each_row(counts, values, |rows, counts| {
+        for_row_ranges(counts, values, |rows, counts| {
             dispatch!(simd::level(), simd => {
                 for (residue, counts) in rows.zip(counts.chunks_exact_mut(values)) {
                     if !atoms[residue].is_present() {

@@ -4,7 +4,7 @@ use super::cell_kind::CellKind;
 use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
 use super::cpu::simd;
 use super::cpu::simd::{first_lanes, in_same_chain, load, squared, vectors_of};
-use super::cpu::split::{for_each_row_of_two, parts};
+use super::cpu::split::{for_row_ranges_of_two, parts};
 use super::cutoff::Cutoff;
 use super::feature::{About, Feature, SettingField, choice};
 use super::kernels::Cells;
@@ -58,8 +58,8 @@ impl Feature for ContactOrder {
             formula: "co_i = mean of |s_i - s_j| over pairs of heavy atoms nearer than R, one of \
                       residue i, one of another residue j of the chain; s is label_seq_id, or the \
                       position in SEQRES that REMARK 465 leads to, and in chains without these \
-                      res_index; relative: the mean over all such pairs, over the number of \
-                      observed residues",
+                      res_index; relative: the mean over all such pairs, divided by the number \
+                      of observed residues",
             source: "Plaxco et al. 1998, J Mol Biol 277:985",
             needs: &[],
         }
@@ -87,10 +87,10 @@ impl Feature for ContactOrder {
             "Mean {difference} over contacts of heavy atoms within {} A in the chain.",
             self.cutoff.angstrom()
         );
-        let relative = |table, part: &str| {
+        let relative_contact_order = |table, part: &str| {
             let about = format!(
-                "Relative contact order: mean {difference} over all contacts in chains, over the \
-                 residues of the {part}."
+                "Relative contact order: mean {difference} over all contacts in chains, divided by the \
+                 number of residues of the {part}."
             );
             ColumnDecl::residue("co_relative", ColumnKind::Real, "", about)
                 .in_table(table)
@@ -99,8 +99,8 @@ impl Feature for ContactOrder {
         vec![
             ColumnDecl::residue("co", ColumnKind::Real, "", about)
                 .rotation(Tolerance::absolute(0.25).but_for(5)),
-            relative(TableName::Chains, "chain"),
-            relative(TableName::Structures, "structure"),
+            relative_contact_order(TableName::Chains, "chain"),
+            relative_contact_order(TableName::Structures, "structure"),
         ]
     }
 
@@ -177,7 +177,7 @@ impl Twin for contact_order::Views<'_> {
             });
         let count = header[RESIDUES] as usize;
         let outputs = ((&mut sums[..count * 2], 2), (&mut means[..count], 1));
-        for_each_row_of_two(outputs.0, outputs.1, |rows, sums, means| {
+        for_row_ranges_of_two(outputs.0, outputs.1, |rows, sums, means| {
             dispatch!(simd::level(), simd => {
                 for ((row, sums), mean) in rows.zip(sums.chunks_exact_mut(2)).zip(means) {
                     let residue = &residues[row];

@@ -4,7 +4,7 @@ use super::cell_kind::CellKind;
 use super::columns::{ColumnDecl, ColumnKind, NULL_COUNT, TableName, Tolerance};
 use super::cpu::simd;
 use super::cpu::simd::{first_lanes, in_same_chain, load, squared, vectors_of};
-use super::cpu::split::for_each_row;
+use super::cpu::split::for_row_ranges;
 use super::cpu::vector::{Vector, cross, difference, dot};
 use super::cutoff::Cutoff;
 use super::feature::{About, Feature, SettingField, own_chain};
@@ -219,7 +219,7 @@ impl Twin for half_sphere_normal_a::Views<'_> {
             (before_norm > 0.0 && after_norm > 0.0).then(|| std::array::from_fn(sum))
         };
         let normals = &mut normals[..header[RESIDUES] as usize * 3];
-        for_each_row(normals, 3, |rows, normals| {
+        for_row_ranges(normals, 3, |rows, normals| {
             for (residue, out) in rows.zip(normals.chunks_exact_mut(3)) {
                 out.copy_from_slice(&normal(residue).unwrap_or([f64::NAN; 3]));
             }
@@ -256,7 +256,7 @@ impl Twin for half_sphere_normal_b::Views<'_> {
             (dot(up, up) > 0.0).then_some(up)
         };
         let normals = &mut normals[..header[RESIDUES] as usize * 3];
-        for_each_row(normals, 3, |rows, normals| {
+        for_row_ranges(normals, 3, |rows, normals| {
             for (residue, out) in rows.zip(normals.chunks_exact_mut(3)) {
                 out.copy_from_slice(&normal(residue).unwrap_or([f64::NAN; 3]));
             }
@@ -296,7 +296,7 @@ impl Twin for half_sphere_exposure::Views<'_> {
         let structures = StructureSpan::live(header, structures);
 
         let counts = &mut counts[..header[RESIDUES] as usize * 2];
-        for_each_row(counts, 2, |rows, counts| {
+        for_row_ranges(counts, 2, |rows, counts| {
             dispatch!(simd::level(), simd => {
                 for (residue, counts) in rows.zip(counts.chunks_exact_mut(2)) {
                     let normal = [normals[3 * residue], normals[3 * residue + 1], normals[3 * residue + 2]];

@@ -5,7 +5,7 @@ use super::columns::{ColumnDecl, ColumnKind, NULL_COUNT, TableName, Tolerance};
 use super::constants;
 use super::cpu::simd;
 use super::cpu::simd::{first_lanes, in_same_chain, lanes_of, load, squared, vectors};
-use super::cpu::split::{for_each_row, parts};
+use super::cpu::split::{for_row_ranges, parts};
 use super::cutoff::Cutoff;
 use super::feature::{About, Feature, SettingField};
 use super::grid::corners;
@@ -217,7 +217,7 @@ impl Twin for nearest_chain::Views<'_> {
         let contacts: &mut [[i32; 2]] = bytemuck::cast_slice_mut(contacts);
 
         let mut nearest = vec![NO_ATOM; header[RESIDUES] as usize];
-        for_each_row(&mut nearest, 1, |rows, nearest| {
+        for_row_ranges(&mut nearest, 1, |rows, nearest| {
             dispatch!(simd::level(), simd => {
                 for (row, nearest) in rows.zip(nearest) {
                     let residue = &residues[row];

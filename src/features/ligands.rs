@@ -3,7 +3,7 @@
 use super::cell_kind::CellKind;
 use super::columns::{ColumnDecl, ColumnKind, NULL_COUNT, TableName, Tolerance};
 use super::constants;
-use super::cpu::split::{for_each_row, for_each_row_of_two};
+use super::cpu::split::{for_row_ranges, for_row_ranges_of_two};
 use super::cutoff::Cutoff;
 use super::feature::{About, Feature, SettingField};
 use super::grid::corners;
@@ -209,7 +209,7 @@ impl Twin for ligand_residues::Views<'_> {
         let structures = StructureSpan::live(self.header, self.structures);
         let counts = &mut self.counts[..self.header[LIGANDS] as usize];
         let (cells, cutoff) = (&self.cells, self.cutoff);
-        for_each_row(counts, 1, |rows, counts| {
+        for_row_ranges(counts, 1, |rows, counts| {
             let mut near = Vec::new();
             for (row, count) in rows.zip(counts) {
                 let ligand = &self.ligands[row];
@@ -257,7 +257,7 @@ impl Twin for nearest_ligand::Views<'_> {
         let count = self.header[RESIDUES] as usize;
         let distances = &mut self.distances[..2 * count];
         let contacts = &mut self.contacts[..2 * count];
-        for_each_row_of_two(
+        for_row_ranges_of_two(
             (distances, 2),
             (contacts, 2),
             |rows, distances, contacts| {

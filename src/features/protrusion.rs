@@ -4,7 +4,7 @@ use super::cell_kind::CellKind;
 use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
 use super::cpu::simd;
 use super::cpu::simd::{first_lanes, load, squared, vectors_of};
-use super::cpu::split::for_each_row;
+use super::cpu::split::for_row_ranges;
 use super::cutoff::Cutoff;
 use super::feature::{About, Feature, SettingField, own_chain};
 use super::kernels::Cells;
@@ -159,7 +159,7 @@ impl Spheres<'_> {
     fn write<const OWN_CHAIN: bool>(&self, cx: &mut [f32]) {
         let (cells, radius) = (self.cells, self.radius);
         let [sphere_volume, atom_volume] = self.volumes;
-        for_each_row(cx, 2, |rows, cx| {
+        for_row_ranges(cx, 2, |rows, cx| {
             dispatch!(simd::level(), simd => {
                 for (row, cx) in rows.zip(cx.chunks_exact_mut(2)) {
                     let residue = &self.residues[row];

@@ -2,7 +2,7 @@
 
 use super::columns::{ColumnDecl, ColumnKind, NULL_COUNT, TableName, Tolerance};
 use super::cpu::angles::Angle;
-use super::cpu::split::for_each_row_of_two;
+use super::cpu::split::for_row_ranges_of_two;
 use super::feature::{About, Feature};
 use super::kernels::{Twin, side_chains};
 use super::layout::{Backbone, RESIDUES, SideChain};
@@ -99,7 +99,7 @@ impl Twin for side_chains::Views<'_> {
         let backbone: &[Backbone] = &backbone[..count];
         let sides: &[SideChain] = &sides[..count];
         let outputs = ((&mut angles[..count * 5], 5), (&mut counts[..count * 6], 6));
-        for_each_row_of_two(outputs.0, outputs.1, |rows, angles, counts| {
+        for_row_ranges_of_two(outputs.0, outputs.1, |rows, angles, counts| {
             let results = angles.chunks_exact_mut(5).zip(counts.chunks_exact_mut(6));
             for (residue, (angles, counts)) in rows.zip(results) {
                 let side = &sides[residue];

@@ -5,7 +5,7 @@ use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
 use super::constants::WEIGHT_BITS;
 use super::cpu::simd;
 use super::cpu::simd::{first_lanes, in_same_chain, lanes_of, load, squared, vectors_of};
-use super::cpu::split::for_each_row;
+use super::cpu::split::for_row_ranges;
 use super::cutoff::Cutoff;
 use super::feature::{About, Feature, SettingField, neighbours_of, own_chain};
 use super::inputs::{B_CA, PLDDT};
@@ -148,7 +148,7 @@ impl Twin for smooth::Views<'_> {
         let structures = StructureSpan::live(header, structures);
         let weighted = weighted != 0;
 
-        for_each_row(&mut means[..header[RESIDUES] as usize], 1, |rows, means| {
+        for_row_ranges(&mut means[..header[RESIDUES] as usize], 1, |rows, means| {
             dispatch!(simd::level(), simd => {
                 let mut near = Vec::new();
                 for (residue, mean) in rows.zip(means) {

@@ -2,7 +2,7 @@
 
 use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
 use super::cpu::angles::Angle;
-use super::cpu::split::for_each_row;
+use super::cpu::split::for_row_ranges;
 use super::feature::{About, Feature};
 use super::kernels::{Twin, torsions};
 use super::layout::{Backbone, Position, RESIDUES, ResidueSpan};
@@ -83,7 +83,7 @@ impl Twin for torsions::Views<'_> {
             }
             [phi, psi, omega].map(|angle| angle.unwrap_or(f32::NAN))
         };
-        for_each_row(&mut angles[..count * 3], 3, |rows, angles| {
+        for_row_ranges(&mut angles[..count * 3], 3, |rows, angles| {
             for (residue, angles) in rows.zip(angles.chunks_exact_mut(3)) {
                 angles.copy_from_slice(&angles_of(residue));
             }

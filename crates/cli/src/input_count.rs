@@ -1,4 +1,4 @@
-//! Counts the inputs of a run on a thread that ends with the run.
+//! Counts the inputs of a run, on a thread that ends with the run.
 
 use super::run_counters::RunCounters;
 use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded};
@@ -23,26 +23,41 @@ impl InputCount {
             return None;
         }
         let counters = Arc::clone(counters);
-        let sources = Sources::new(items.to_vec(), Archives::Whole, shard)
-            .with_trajectories(trajectories.whole());
-        let work = move |stopped: Receiver<()>| count(sources, &counters, &stopped);
+        let sources = sources(items, trajectories, shard);
+        let work = move |stopped: Receiver<()>| {
+            let has_ended = || stopped.try_recv() == Err(TryRecvError::Disconnected);
+            if let Some(total) = count(sources, has_ended) {
+                counters.set_total(total);
+            }
+        };
         let thread = Stoppable::start("tapeloop-count", work)?;
         Some(InputCount { _thread: thread })
     }
 }
 
+/// The number of inputs. `None` if they can be listed only once, or if there are archives.
+pub fn count_inputs(items: &[String], trajectories: &Trajectories, shard: Shard) -> Option<u64> {
+    let can_list = Sources::can_walk_twice(items);
+    can_list
+        .then(|| count(sources(items, trajectories, shard), || false))
+        .flatten()
+}
+
+fn sources(items: &[String], trajectories: &Trajectories, shard: Shard) -> Sources {
+    Sources::new(items.to_vec(), Archives::Whole, shard).with_trajectories(trajectories.whole())
+}
+
 /// Counts all inputs, unless the run ends before, or there are archives: their members are not
 /// known until they have been read.
-fn count(mut sources: Sources, counters: &RunCounters, stopped: &Receiver<()>) {
+fn count(mut sources: Sources, has_ended: impl Fn() -> bool) -> Option<u64> {
     let mut total = 0;
     while sources.next().is_some() {
-        let has_ended = stopped.try_recv() == Err(TryRecvError::Disconnected);
-        if has_ended || sources.has_members() {
-            return;
+        if has_ended() || sources.has_members() {
+            return None;
         }
         total += 1;
     }
-    counters.set_total(total);
+    Some(total)
 }
 
 /// A thread that dropping ends.

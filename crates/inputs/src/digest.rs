@@ -45,22 +45,24 @@ impl InputDigests {
 }
 
 impl Sources {
-    /// Computes digests of the inputs; the first one also depends on the files `besides`.
-    pub fn digests(&mut self, besides: &[PathBuf]) -> InputDigests {
-        let digester = Digester::new(besides);
+    /// Computes digests of the inputs; that of the first input also depends on `other_files`.
+    pub fn digests(&mut self, other_files: &[PathBuf]) -> InputDigests {
+        let digester = Digester::new(other_files);
         let digests = digester.digests.clone();
         self.digester = Some(digester);
         digests
     }
 
-    /// Skips the first inputs, which must be those of `ranges`.
+    /// Skips the first inputs, which must be those of `ranges`: those that an interrupted run computed.
+    /// [`Sources::digests`] has to be called before. Removes the digests of these inputs.
     ///
     /// # Errors
     /// [`ErrorKind::Usage`](tapeloop_error::ErrorKind::Usage): they are other inputs, or were changed.
     pub fn skip_computed(&mut self, ranges: &[InputRange]) -> Result<()> {
-        self.reads = false;
+        // Members of archives are listed, and not decompressed.
+        self.reads_members = false;
         let skipped = ranges.iter().try_for_each(|range| self.skip(range));
-        self.reads = true;
+        self.reads_members = true;
         skipped.map_err(|message| {
             let error = Error::usage(message);
             error.fix(

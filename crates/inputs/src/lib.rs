@@ -94,7 +94,7 @@ pub struct Sources {
     /// The chain of the item that is being opened.
     chain: Option<String>,
     /// Whether members are read, or only listed.
-    reads: bool,
+    reads_members: bool,
 }
 
 /// How archives among the inputs are treated.
@@ -146,7 +146,7 @@ impl Sources {
             names_repeated: 0,
             digester: None,
             chain: None,
-            reads: true,
+            reads_members: true,
         }
     }
 
@@ -290,7 +290,7 @@ impl Sources {
                 let Some(OpenItem::Archive(archive)) = self.open.last_mut() else {
                     return None;
                 };
-                let content = if self.reads {
+                let content = if self.reads_members {
                     archive.content(place)
                 } else {
                     Err(Error::input("the member is only listed"))

@@ -17,7 +17,7 @@ pub(super) struct Touch {
     /// launch passes, or at the end of the memory.
     pub(super) has_open_end: bool,
     /// Whether reading it before a write is a violation.
-    pub(super) expects: bool,
+    pub(super) must_be_written: bool,
 }
 
 /// An operation whose addresses were checked.

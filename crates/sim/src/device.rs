@@ -373,7 +373,7 @@ impl Device {
                     && earlier.range.start < touch.range.end
                     && touch.range.start < earlier.range.end
             };
-            let reads = touch.expects && !touch.range.is_empty();
+            let reads = touch.must_be_written && !touch.range.is_empty();
             if reads
                 && !self.memory.at(touch.memory).is_written(&touch.range)
                 && !touches[..place].iter().any(defined)

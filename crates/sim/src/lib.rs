@@ -165,7 +165,7 @@ impl SimBackend {
             Space::Device => None,
         };
         let name = |address: u64| format!("the {} allocation at {address:#x}", space.name());
-        let address = device.memory.take(bytes, space, None, name)?;
+        let address = device.memory.allocate(bytes, space, None, name)?;
         let region = AllocationRegion {
             address,
             host,
@@ -348,11 +348,12 @@ impl Device {
             let bytes = decl.size_bytes();
             let take = |memory: &mut Memory, space| {
                 let name = |_| violation::memory_name(&decl.name, slot, space);
-                memory.take(bytes, space, Some(slot), name)
+                memory.allocate(bytes, space, Some(slot), name)
             };
             let device = take(&mut self.memory, Space::Device)?;
             let is_per_batch = matches!(decl.unit, Unit::PerBatch { .. });
-            self.memory.at_mut(device).kernels_expect = is_per_batch || decl.view != View::Upload;
+            self.memory.at_mut(device).kernels_read_only_written =
+                is_per_batch || decl.view != View::Upload;
             let host = match decl.view {
                 View::Device | View::Resident => None,
                 View::Upload | View::Download => {

@@ -15,7 +15,7 @@ use tapeloop_engine::record::Kernel;
 
 /// Returns an address range that no memory of the process ever had, so that a stale address is
 /// never valid again.
-fn take_addresses(bytes: usize) -> u64 {
+fn reserve_addresses(bytes: usize) -> u64 {
     const PAGE: u64 = 4096;
     static NEXT: AtomicU64 = AtomicU64::new(0x7f00_0000_0000);
     // Leaves a gap, so that the address past the end is not the start of other memory.
@@ -33,7 +33,7 @@ pub(super) struct Allocation {
     pub(super) slot: Option<u32>,
     /// Whether a kernel may only read bytes that were written. A batch may leave a part of an
     /// upload buffer unwritten.
-    pub(super) kernels_expect: bool,
+    pub(super) kernels_read_only_written: bool,
     pub(super) history: History,
     written: Vec<Range<usize>>,
 }
@@ -111,8 +111,8 @@ impl Memory {
         Ok(storage)
     }
 
-    /// Takes memory and returns its address.
-    pub(super) fn take(
+    /// Allocates memory and returns its address, which `name` gets too.
+    pub(super) fn allocate(
         &mut self,
         bytes: usize,
         space: Space,
@@ -120,13 +120,13 @@ impl Memory {
         name: impl FnOnce(u64) -> String,
     ) -> Result<u64> {
         let storage = self.fresh(bytes)?;
-        let address = take_addresses(bytes);
+        let address = reserve_addresses(bytes);
         let allocation = Allocation {
             bytes: storage,
             space,
             name: name(address),
             slot,
-            kernels_expect: false,
+            kernels_read_only_written: false,
             history: History::default(),
             written: Vec::new(),
         };

@@ -20,7 +20,7 @@ struct Operand {
     bytes: Option<usize>,
     access: Access,
     space: Option<Space>,
-    expects: bool,
+    must_be_written: bool,
 }
 
 impl Operand {
@@ -30,7 +30,7 @@ impl Operand {
             bytes: Some(bytes),
             access,
             space: Some(space),
-            expects: access == Access::Read && space == Space::Device,
+            must_be_written: access == Access::Read && space == Space::Device,
         }
     }
 }
@@ -62,7 +62,7 @@ fn operands(op: &Op, kernel: Option<&Kernel>) -> Vec<Operand> {
                 bytes: None,
                 access: pointer.access,
                 space: None,
-                expects: pointer.access.reads(),
+                must_be_written: pointer.access.reads(),
             };
             let pointers = kernel.iter().flat_map(|kernel| kernel.pointers());
             pointers.map(operand).collect()
@@ -128,7 +128,7 @@ impl Device {
         };
         let memory = self.memory.at(start);
         let (owner, space, name) = (memory.slot, memory.space, memory.name.clone());
-        let kernels_expect = memory.kernels_expect;
+        let kernels_read_only_written = memory.kernels_read_only_written;
         let offset = (address - start) as usize;
         let room = memory.bytes.as_slice().len() - offset;
         let bytes = operand.bytes.unwrap_or(room);
@@ -155,7 +155,8 @@ impl Device {
             range: offset..offset + bytes,
             access: operand.access,
             has_open_end: operand.bytes.is_none(),
-            expects: operand.expects && (operand.bytes.is_some() || kernels_expect),
+            must_be_written: operand.must_be_written
+                && (operand.bytes.is_some() || kernels_read_only_written),
         });
         Ok(())
     }

@@ -3,7 +3,7 @@
 use super::super::columns::NULL_COUNT;
 use super::super::cpu::simd;
 use super::super::cpu::simd::{first_lanes, in_same_chain, lanes_of, load, squared, vectors_of};
-use super::super::cpu::split::{for_each_row, parts};
+use super::super::cpu::split::{for_row_ranges, parts};
 use super::super::grid::corners;
 use super::super::kernels::{
     Cells, Twin, contact_degrees, contact_rows, near_residue_degrees, near_residue_rows,
@@ -187,7 +187,7 @@ impl NeighbourSearch for ByAtoms<'_> {
 
 /// Counts for each residue the later residues within `cutoff`.
 fn count_later(search: &impl NeighbourSearch, cutoff: u32, degrees: &mut [i32]) {
-    for_each_row(degrees, 1, |rows, degrees| {
+    for_row_ranges(degrees, 1, |rows, degrees| {
         let mut found = Vec::new();
         dispatch!(simd::level(), simd => {
             for (residue, degree) in rows.zip(degrees) {

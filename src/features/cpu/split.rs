@@ -28,31 +28,31 @@ pub(in super::super) fn parts<T: Send>(
 /// a task.
 pub(in super::super) const TASK_ROWS: usize = 64;
 
-/// Calls `compute` in parallel with ranges of rows and their parts of `out`, which is `[rows,
-/// values]`.
-pub(in super::super) fn for_each_row<T: Send>(
+/// Calls `compute` in parallel with ranges of at most [`TASK_ROWS`] rows, and with their parts of `out`, which is
+/// `[rows, values_per_row]`.
+pub(in super::super) fn for_row_ranges<T: Send>(
     out: &mut [T],
-    values: usize,
+    values_per_row: usize,
     compute: impl Fn(Range<usize>, &mut [T]) + Send + Sync,
 ) {
-    let tasks = out.par_chunks_mut(TASK_ROWS * values).enumerate();
+    let tasks = out.par_chunks_mut(TASK_ROWS * values_per_row).enumerate();
     tasks.for_each(|(task, part)| {
         let first = task * TASK_ROWS;
-        compute(first..first + part.len() / values, part);
+        compute(first..first + part.len() / values_per_row, part);
     });
 }
 
-/// Like [`for_each_row`], with two outputs.
-pub(in super::super) fn for_each_row_of_two<T: Send, U: Send>(
-    (one, one_values): (&mut [T], usize),
-    (two, two_values): (&mut [U], usize),
+/// Like [`for_row_ranges`], with two outputs, each with its values per row.
+pub(in super::super) fn for_row_ranges_of_two<T: Send, U: Send>(
+    (one, one_per_row): (&mut [T], usize),
+    (two, two_per_row): (&mut [U], usize),
     compute: impl Fn(Range<usize>, &mut [T], &mut [U]) + Send + Sync,
 ) {
-    let one = one.par_chunks_mut(TASK_ROWS * one_values);
-    let two = two.par_chunks_mut(TASK_ROWS * two_values);
+    let one = one.par_chunks_mut(TASK_ROWS * one_per_row);
+    let two = two.par_chunks_mut(TASK_ROWS * two_per_row);
     let tasks = one.zip(two).enumerate();
     tasks.for_each(|(task, (one, two))| {
         let first = task * TASK_ROWS;
-        compute(first..first + one.len() / one_values, one, two);
+        compute(first..first + one.len() / one_per_row, one, two);
     });
 }

@@ -1,6 +1,6 @@
 //! Twin of `kernels/amide_hydrogens.cu`.
 
-use super::super::cpu::split::for_each_row;
+use super::super::cpu::split::for_row_ranges;
 use super::super::kernels::{Twin, amide_hydrogens};
 use super::super::layout::{Backbone, RESIDUES, ResidueSpan};
 use super::bonds::{DONOR, FIRST, Hydrogen, INCOMPLETE, JOINED};
@@ -18,7 +18,7 @@ impl Twin for amide_hydrogens::Views<'_> {
         let residues: &[ResidueSpan] = &residues[..count];
         let backbone: &[Backbone] = &backbone[..count];
 
-        for_each_row(&mut hydrogens[..count], 1, |rows, hydrogens| {
+        for_row_ranges(&mut hydrogens[..count], 1, |rows, hydrogens| {
             for (residue, hydrogen) in rows.zip(hydrogens) {
                 *hydrogen = hydrogen_of(residue, residues, backbone);
             }

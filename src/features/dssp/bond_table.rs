@@ -2,7 +2,7 @@
 
 use super::super::cell_kind::CellKind;
 use super::super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
-use super::super::cpu::split::{for_each_row, parts};
+use super::super::cpu::split::{for_row_ranges, parts};
 use super::super::feature::{About, Feature, SettingField};
 use super::super::kernels::{Twin, bond_degrees, bond_rows};
 use super::super::layout::{RESIDUES, StructureSpan};
@@ -111,7 +111,7 @@ impl Twin for bond_degrees::Views<'_> {
             own_chain: false,
         };
         let degrees = &mut self.degrees[..self.header[RESIDUES] as usize];
-        for_each_row(degrees, 1, |rows, degrees| {
+        for_row_ranges(degrees, 1, |rows, degrees| {
             let mut acceptors = Acceptors::default();
             for (residue, degree) in rows.zip(degrees) {
                 *degree = acceptors.acceptors_of(&inputs, residue).len() as i32;

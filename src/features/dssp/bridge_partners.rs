@@ -1,6 +1,6 @@
 //! Twin of `kernels/bridge_partners.cu`.
 
-use super::super::cpu::split::for_each_row;
+use super::super::cpu::split::for_row_ranges;
 use super::super::kernels::{Twin, bridge_partners};
 use super::super::layout::{BRIDGES_MAX, Bridges, RESIDUES, ResidueSpan, StructureSpan};
 use super::bonds::{Bonds, NO_BRIDGE, bridge_to, is_joined};
@@ -25,7 +25,7 @@ impl Twin for bridge_partners::Views<'_> {
         let hydrogens = &hydrogens[..count];
         let can_bridge =
             |residue: usize| is_joined(hydrogens, residue) && is_joined(hydrogens, residue + 1);
-        for_each_row(&mut bridges[..count], 1, |rows, bridges| {
+        for_row_ranges(&mut bridges[..count], 1, |rows, bridges| {
             for (residue, bridges) in rows.zip(bridges) {
                 *bridges = Bridges([NO_BRIDGE; BRIDGES_MAX]);
                 if can_bridge(residue) {

@@ -3,7 +3,7 @@
 use super::super::columns::NULL_COUNT;
 use super::super::constants;
 use super::super::cpu::angles::{Angle, difference, dot};
-use super::super::cpu::split::{TASK_ROWS, for_each_row};
+use super::super::cpu::split::{TASK_ROWS, for_row_ranges};
 use super::super::kernels::{Twin, secondary_structure};
 use super::super::layout::{Backbone, RESIDUES, ResidueSpan, StructureSpan};
 use super::bonds::{Bonds, Hydrogen, IN_BRIDGE, IN_STRAND, INCOMPLETE, is_joined};
@@ -212,7 +212,7 @@ impl Twin for secondary_structure::Views<'_> {
             marks,
             has_polyproline,
         };
-        for_each_row(&mut states[..count], 1, |rows, states| {
+        for_row_ranges(&mut states[..count], 1, |rows, states| {
             let first = rows.start.saturating_sub(HALO);
             let bits = ResidueBits::new(&inputs, first..count.min(rows.end + HALO));
             let state_of = bits.states();

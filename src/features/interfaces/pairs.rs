@@ -1,7 +1,7 @@
 //! Pairs of chains in contact: the twins of `interface_pairs`, `interface_rows` and
 //! `interface_bonds`.
 
-use super::super::cpu::split::{for_each_row, parts};
+use super::super::cpu::split::{for_row_ranges, parts};
 use super::super::dssp::{Acceptors, BondInputs, Peptides};
 use super::super::entries::{Entries, INTERFACES_PER_UNIT, PARTNERS_PER_UNIT};
 use super::super::kernels::{Twin, interface_bonds, interface_pairs, interface_rows};
@@ -62,7 +62,7 @@ impl Twin for interface_pairs::Views<'_> {
             contacts: self.contacts,
         };
         let degrees = &mut self.degrees[..self.header[CHAINS] as usize];
-        for_each_row(degrees, 1, |rows, degrees| {
+        for_row_ranges(degrees, 1, |rows, degrees| {
             for (chain, degree) in rows.zip(degrees) {
                 *degree = all.later_contacts(chain).len() as i32;
             }

@@ -1,7 +1,7 @@
 //! The chains near each residue: the twins of `interface_degrees`, `interface_ends` and
 //! `interface_partners`.
 
-use super::super::cpu::split::{for_each_row, parts};
+use super::super::cpu::split::{for_row_ranges, parts};
 use super::super::entries::{Entries, PARTNERS_PER_UNIT};
 use super::super::grid::corners;
 use super::super::interface_residues::other_chain_atoms;
@@ -108,7 +108,7 @@ impl Twin for interface_degrees::Views<'_> {
             probe: self.probe,
         };
         let degrees = &mut self.degrees[..self.header[RESIDUES] as usize];
-        for_each_row(degrees, 1, |rows, degrees| {
+        for_row_ranges(degrees, 1, |rows, degrees| {
             let mut partners = Vec::new();
             for (residue, degree) in rows.zip(degrees) {
                 search.partners(residue, &mut partners);

@@ -1,7 +1,7 @@
 //! The nearest point of the outer surface.
 
 use super::super::cpu::simd::{self, first_lanes, lanes_of, vectors, vectors_of};
-use super::super::cpu::split::for_each_row;
+use super::super::cpu::split::for_row_ranges;
 use super::super::kernels::{Cells, Points, Twin, residue_depth};
 use super::super::layout::{Atom, AtomTag, REACH, RESIDUES, StructureSpan};
 use fearless_simd::dispatch;
@@ -12,7 +12,7 @@ impl Twin for residue_depth::Views<'_> {
     fn run(self) {
         let count = self.header[RESIDUES] as usize;
         let depths: &mut [[f32; 2]] = bytemuck::cast_slice_mut(self.depths);
-        for_each_row(&mut depths[..count], 1, |rows, depths| {
+        for_row_ranges(&mut depths[..count], 1, |rows, depths| {
             dispatch!(simd::level(), simd => {
                 for (row, depths) in rows.zip(depths) {
                     let residue = &self.residues[row];

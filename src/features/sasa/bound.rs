@@ -3,7 +3,7 @@
 use super::super::cell_kind::CellKind;
 use super::super::columns::TableName;
 use super::super::cpu::simd;
-use super::super::cpu::split::for_each_row;
+use super::super::cpu::split::for_row_ranges;
 use super::super::kernels::{Twin, glycan_sasa_delta, ligand_areas, sasa};
 use super::super::layout::{LIGANDS, RESIDUES, StructureSpan};
 use super::super::recorder::FeatureRecorder;
@@ -92,7 +92,7 @@ impl Twin for glycan_sasa_delta::Views<'_> {
         };
         let sphere = Sphere::in_header(self.header, self.first, self.points, self.probe);
         let deltas = &mut self.deltas[..self.header[RESIDUES] as usize];
-        for_each_row(deltas, 1, |rows, deltas| {
+        for_row_ranges(deltas, 1, |rows, deltas| {
             let mut scratch = Neighbours::new();
             dispatch!(simd::level(), simd => {
                 for (row, delta) in rows.zip(deltas) {
@@ -121,7 +121,7 @@ impl Twin for ligand_areas::Views<'_> {
         };
         let sphere = Sphere::in_header(self.header, self.first, self.points, self.probe);
         let areas = &mut self.areas[..2 * self.header[LIGANDS] as usize];
-        for_each_row(areas, 2, |rows, areas| {
+        for_row_ranges(areas, 2, |rows, areas| {
             let mut scratch = Neighbours::new();
             dispatch!(simd::level(), simd => {
                 for (residue, areas) in rows.zip(areas.chunks_exact_mut(2)) {

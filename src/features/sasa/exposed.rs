@@ -2,7 +2,7 @@
 
 use super::super::cell_kind::CellKind;
 use super::super::cpu::simd;
-use super::super::cpu::split::for_each_row;
+use super::super::cpu::split::for_row_ranges;
 use super::super::kernels::{Twin, exposed_points};
 use super::super::layout::{ATOMS, Atom};
 use super::super::recorder::FeatureRecorder;
@@ -60,7 +60,7 @@ impl Twin for exposed_points::Views<'_> {
         let words = self.words as usize;
         let count = self.header[ATOMS] as usize;
         let atoms = &self.atoms[..count];
-        for_each_row(&mut self.bits[..count * words], words, |rows, bits| {
+        for_row_ranges(&mut self.bits[..count * words], words, |rows, bits| {
             let first = rows.start;
             let mut scratch = Neighbours::new();
             for run in runs_of_chains(atoms, rows) {

@@ -11,7 +11,7 @@ mod sphere;
 use super::cell_kind::CellKind;
 use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
 use super::cpu::simd;
-use super::cpu::split::for_each_row;
+use super::cpu::split::for_row_ranges;
 use super::cutoff::Cutoff;
 use super::feature::{About, Feature, SettingField, own_chain};
 use super::kernels::{Twin, sasa, sasa_delta, sasa_own_chain};
@@ -306,7 +306,7 @@ fn model_areas<O: Others>(
 ) {
     let out: &mut [[f32; 3]] = bytemuck::cast_slice_mut(areas);
     let out = &mut out[..header[RESIDUES] as usize];
-    for_each_row(out, 1, |rows, out| {
+    for_row_ranges(out, 1, |rows, out| {
         let mut scratch = Neighbours::new();
         dispatch!(simd::level(), simd => {
             for (residue, out) in rows.zip(out) {
@@ -330,7 +330,7 @@ impl Twin for sasa_delta::Views<'_> {
         let count = self.header[RESIDUES] as usize;
         let deltas = &mut self.deltas[..count];
         let mut rows: Vec<_> = out[..count].iter_mut().zip(deltas).collect();
-        for_each_row(&mut rows, 1, |range, rows| {
+        for_row_ranges(&mut rows, 1, |range, rows| {
             let mut scratch = Neighbours::new();
             dispatch!(simd::level(), simd => {
                 for (residue, (out, out_delta)) in range.zip(rows) {

@@ -181,6 +181,20 @@ pub fn feature_of_column(name: &str) -> Option<ColumnPlace> {
     })
 }
 
+/// The names of the columns of all features, those included that a feature lacks by default.
+pub fn column_names() -> Vec<String> {
+    let mut config = FeatureConfig::default();
+    let mut names = Vec::new();
+    for &feature in FeatureName::ALL {
+        if config.columns_of(feature).is_empty() {
+            let_compute(&mut config, feature);
+        }
+        let columns = config.columns_of(feature);
+        names.extend(columns.into_iter().map(|column| column.name.to_string()));
+    }
+    names
+}
+
 /// Sets the first setting of a feature that has nothing to compute by default. Returns its key and
 /// value.
 fn let_compute(config: &mut FeatureConfig, feature: FeatureName) -> Option<(&'static str, Json)> {

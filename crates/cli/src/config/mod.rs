@@ -50,7 +50,7 @@ pub use column_hint::column_hint;
 pub use condition::{Condition, Node, Test, Value as ConditionValue};
 pub use condition::{FRAME_KEYS, RESIDUE_KEYS, ValueType};
 pub use coordinates::CoordinateAtoms;
-pub use features::{are_features, feature_of_column, names_in, setting_json};
+pub use features::{are_features, column_names, feature_of_column, names_in, setting_json};
 pub use raw::RawConfig;
 pub use reading::ASSEMBLIES;
 pub use reduction::{Reduction, Statistic};
@@ -268,6 +268,19 @@ impl Config {
     /// The settings as the lines of a config file.
     pub fn to_toml(&self) -> String {
         to_toml(&self.settings)
+    }
+
+    /// The settings that are not the default.
+    pub fn changed(&self) -> Vec<(&'static str, Json)> {
+        let defaults = Config::resolve(RawConfig::default());
+        let defaults = defaults.expect("the defaults are valid").settings;
+        let settings = self.settings.iter().filter(|set| !defaults.contains(set));
+        settings.cloned().collect()
+    }
+
+    /// The settings that are not the default, as the lines of a config file.
+    pub fn changed_to_toml(&self) -> String {
+        to_toml(&self.changed())
     }
 }
 

@@ -185,11 +185,20 @@ pub fn notes(columns: &[ColumnStatistics], structures: u64) -> String {
     for (name, reason, _) in
         suspects(columns, structures).filter(|(_, reason, _)| !reason.is_empty())
     {
+        let name = match name.split_once('/') {
+            Some(("residues", column)) => column.to_owned(),
+            Some((table, column)) => format!("{column} ({table})"),
+            None => name,
+        };
         idle.entry(reason).or_default().push(name);
     }
     let mut text = String::new();
     for (reason, names) in idle {
-        let _ = writeln!(text, "note: {reason}: nothing in {}", names.join(", "));
+        let _ = writeln!(
+            text,
+            "note: {reason}, so there is nothing in {}",
+            names.join(", ")
+        );
     }
     text
 }
@@ -372,8 +381,7 @@ mod tests {
         let expected = "warning: residues/count is 0 in all 2,000 rows with a value\n\
                         warning: residues/wcn is null in all 2,000 rows\n";
         assert_eq!(warnings(&columns, 2), expected);
-        let expected =
-            "note: no structure has two chains: nothing in residues/near, residues/facing\n";
+        let expected = "note: no structure has two chains, so there is nothing in near, facing\n";
         assert_eq!(notes(&columns, 2), expected);
     }
 }

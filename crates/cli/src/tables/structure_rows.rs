@@ -271,7 +271,10 @@ impl StructureRows {
         pair: Option<PairSide>,
         rows: Range<usize>,
     ) -> impl Iterator<Item = usize> {
-        let residues = pair.map(|PairSide { table, side }| self.pair_side(table, side));
+        // A structure without rows may have no columns of the table.
+        let residues = pair
+            .filter(|_| !rows.is_empty())
+            .map(|PairSide { table, side }| self.pair_side(table, side));
         rows.map(move |row| residues.map_or(row, |residues| residues[row] as usize))
     }
 
@@ -306,49 +309,44 @@ impl StructureRows {
         self.selected.as_ref().map_or(0, left_out) as u64
     }
 
-    /// Upper bounds of the text in the rows of a table. Residue names, one-letter codes and words
-    /// of features are left out, as they are too short to matter.
+    /// Upper bounds of the bytes of text in the rows of a table, by which a table ends its row groups. Residue
+    /// names, one-letter codes and words of features are left out, as they are too short to matter.
     pub(super) fn text_bytes_max(&self, kind: RowKind) -> TextBytes {
-        let optional = |text: &Option<Arc<str>>| text.as_ref().map_or(0, |text| text.len());
-        let once = self.source.len() + self.name.len() + optional(&self.structure.entry_id);
-        let chains = self.structure.chains.iter();
-        // A feature may name a second chain.
-        let names = chains.map(|chain| {
-            let (auth, label) = (chain.auth_asym_id.len(), optional(&chain.label_asym_id));
-            auth + label + auth.max(label) + optional(&chain.entity_id)
+        fn longest<T>(items: &[T], bytes: impl Fn(&T) -> usize) -> usize {
+            items.iter().map(bytes).max().unwrap_or(0)
+        }
+        let bytes = |text: &Option<Arc<str>>| text.as_ref().map_or(0, |text| text.len());
+        let once = self.source.len() + self.name.len() + bytes(&self.structure.entry_id);
+        let chain_bytes = longest(&self.structure.chains, |chain| {
+            let (auth, label) = (chain.auth_asym_id.len(), bytes(&chain.label_asym_id));
+            // A column of features names a second chain, such as `iface_chain`.
+            auth + label + auth.max(label) + bytes(&chain.entity_id)
         });
-        let accessions = self.structure.uniprot.iter().map(|name| name.len());
-        let of_chain = names.max().unwrap_or(0);
-        let sequences = self.chains.iter();
-        let sequences =
-            sequences.map(|row| row.sequence.len() + row.seqres.as_ref().map_or(0, String::len));
-        let of_residue = of_chain + accessions.max().unwrap_or(0);
+        let residue_bytes = chain_bytes + longest(&self.structure.uniprot, |name| name.len());
         let joined = &self.joined;
         let each_row = match kind {
-            RowKind::Residue => of_residue + text_bytes_max(&joined.residues),
-            RowKind::Interface => 2 * of_chain,
-            RowKind::Chain => of_chain + sequences.max().unwrap_or(0),
+            RowKind::Residue => residue_bytes + text_bytes_max(&joined.residues),
+            RowKind::Interface => 2 * chain_bytes,
+            RowKind::Chain => {
+                chain_bytes
+                    + longest(&self.chains, |chain| {
+                        chain.sequence.len() + chain.seqres.as_ref().map_or(0, String::len)
+                    })
+            }
             RowKind::Contact | RowKind::HydrogenBond => {
-                let chains = self.structure.chains.iter();
-                2 * chains
-                    .map(|chain| chain.auth_asym_id.len())
-                    .max()
-                    .unwrap_or(0)
+                2 * longest(&self.structure.chains, |chain| chain.auth_asym_id.len())
             }
-            RowKind::Ligand => {
-                let names = self.structure.ligands.iter();
-                let names =
-                    names.map(|ligand| ligand.auth_asym_id.len() + optional(&ligand.label_asym_id));
-                names.max().unwrap_or(0)
-            }
+            RowKind::Ligand => longest(&self.structure.ligands, |ligand| {
+                ligand.auth_asym_id.len() + bytes(&ligand.label_asym_id)
+            }),
             RowKind::Structure => {
-                let header = optional(&self.structure.method) + optional(&self.structure.title);
-                header + text_bytes_max(&joined.structures)
+                let (method, title) = (&self.structure.method, &self.structure.title);
+                bytes(method) + bytes(title) + text_bytes_max(&joined.structures)
             }
             RowKind::Variant => {
-                let keys = joined.variants.keys.iter();
-                let of_key = keys.map(|key| key.chain.len()).max().unwrap_or(0);
-                of_residue.max(of_key) + text_bytes_max(&joined.variants.columns)
+                // A variant whose residue is not in the structure has the chain of its annotation.
+                let key_bytes = longest(&joined.variants.keys, |key| key.chain.len());
+                residue_bytes.max(key_bytes) + text_bytes_max(&joined.variants.columns)
             }
         };
         TextBytes { once, each_row }

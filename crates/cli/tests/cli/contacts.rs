@@ -80,6 +80,63 @@ fn pairs_add_up_to_the_contact_numbers() {
     }
 }
 
+/// The names of both residues are those of their rows of residues.
+fn has_names(
+    pairs: &[HashMap<String, String>],
+    residues: &[HashMap<String, String>],
+    sides: [&str; 2],
+) {
+    let key =
+        |row: &HashMap<String, String>, index: &str| (row["structure"].clone(), row[index].clone());
+    let residues: HashMap<_, _> = residues
+        .iter()
+        .map(|row| (key(row, "res_index"), row))
+        .collect();
+    assert!(!pairs.is_empty());
+    for pair in pairs {
+        for side in sides {
+            let residue = residues[&key(pair, &format!("res_index_{side}"))];
+            for name in ["auth_asym_id", "auth_seq_id", "ins_code", "comp_id"] {
+                assert_eq!(pair[&format!("{name}_{side}")], residue[name], "{pair:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn both_residues_of_a_pair_are_named_unless_a_key_leaves_the_names_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let [named, unnamed] = ["named", "unnamed"].map(|name| folder.path().join(name));
+    let input = format!("{SAMPLES}/1hvr.pdb.gz");
+    let start = [
+        &*input,
+        "--format",
+        "csv",
+        "--features",
+        "contacts,hydrogen_bonds",
+    ];
+    let start = [&start[..], &CA].concat();
+    run_well(&[&start[..], &["-o", str_of(&named)]].concat());
+    let leaves_out = ["--set", "tables.pair_names=false", "-o", str_of(&unnamed)];
+    run_well(&[&start[..], &leaves_out].concat());
+    let of = |out: &Path, table: &str| rows(&out.join(table).join("part-00000.csv"));
+    let residues = of(&named, "residues");
+    for (table, sides) in [
+        ("contacts", ["i", "j"]),
+        ("hydrogen_bonds", ["donor", "acceptor"]),
+    ] {
+        let mut pairs = of(&named, table);
+        has_names(&pairs, &residues, sides);
+        for pair in &mut pairs {
+            pair.retain(|column, _| {
+                let is_name = |name: &str| column.starts_with(name);
+                !["auth_", "ins_code", "comp_id"].into_iter().any(is_name)
+            });
+        }
+        assert_eq!(pairs, of(&unnamed, table));
+    }
+}
+
 #[test]
 fn the_table_does_not_depend_on_batches_and_is_there_only_if_asked_for() {
     let folder = tempfile::tempdir().unwrap();

@@ -128,10 +128,24 @@ fn columns_and_version_are_listed() {
         format!("tapeloop {}\n", env!("CARGO_PKG_VERSION"))
     );
     let output = tapeloop(["doctor"]).output().unwrap();
+    let printed = text(&output.stdout);
+    let verdict = printed.lines().last().unwrap();
     assert!(
-        text(&output.stdout).contains("auto"),
-        "what auto would choose"
+        verdict.starts_with("Ready: runs compute on the "),
+        "{printed}"
     );
+    if verdict.contains("CPU") {
+        assert!(
+            !printed.contains("!!"),
+            "nothing that the CPU needs is missing: {printed}"
+        );
+    }
+    let output = tapeloop(["doctor", "--backend", "cuda"])
+        .env("CUDA_VISIBLE_DEVICES", "")
+        .output();
+    let output = output.unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stdout).contains("\nNot ready: "));
     let warm = ["doctor", "--warm", "--json", "--backend", "cpu"];
     let output = tapeloop(warm).output().unwrap();
     let findings: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).unwrap();

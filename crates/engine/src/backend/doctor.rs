@@ -82,27 +82,38 @@ pub struct KernelBuild<'a> {
     pub targets: &'a str,
 }
 
-/// Checks everything that a run on `devices` needs, and what `backend = "auto"` would choose. It
-/// runs without a driver or a GPU too. [`CudaOptions::device`] is not used.
+/// Checks everything that a run on `devices` needs, and what `choice` leads to: the last finding, whose label
+/// is `backend`. If that is the CPU, nothing that a GPU needs counts as missing. It runs without a driver or
+/// a GPU too. [`CudaOptions::device`] is not used.
 pub fn examine(
+    choice: Choice,
     devices: &DeviceSet,
     options: &CudaOptions,
     kernels: KernelBuild<'_>,
     pool: &Arc<ThreadPool>,
 ) -> Vec<Finding> {
     let mut findings = gpu_findings(options, kernels);
-    findings.push(match select_all(Choice::Auto, devices, pool, options) {
+    let backend = match select_all(choice, devices, pool, options) {
         Ok(selected) => {
             let infos = selected.iter().map(|one| one.backend.device());
             let (first, names) = (&selected[0], device_names(infos));
             let backend = first.backend.device().backend;
+            if backend == "cpu" {
+                let missing = |finding: &&mut Finding| finding.status == Status::Missing;
+                let missing = findings.iter_mut().filter(missing);
+                missing.for_each(|finding| finding.status = Status::Spare);
+            }
             let detail = format!("{backend} ({names}): {}", first.reason);
-            Finding::new(Status::Good, "auto", detail)
+            Finding::new(Status::Good, BACKEND, detail)
         }
-        Err(error) => Finding::of_error("auto", &error),
-    });
+        Err(error) => Finding::of_error(BACKEND, &error),
+    };
+    findings.push(backend);
     findings
 }
+
+/// The label of the last finding of [`examine`].
+pub const BACKEND: &str = "backend";
 
 #[cfg(feature = "cuda")]
 use super::cuda::gpu_findings;
@@ -124,11 +135,23 @@ mod tests {
             nvcc_version: "",
             targets: "",
         };
-        let findings = examine(&DeviceSet::All, &CudaOptions::default(), kernels, &pool);
-        assert_eq!(findings.last().unwrap().label, "auto");
-        for finding in findings {
-            println!("{finding}");
-            assert!(finding.status != Status::Missing || finding.fix.is_some());
+        let examined = |choice| {
+            examine(
+                choice,
+                &DeviceSet::All,
+                &CudaOptions::default(),
+                kernels,
+                &pool,
+            )
+        };
+        for choice in [Choice::Auto, Choice::Cuda, Choice::Cpu] {
+            let findings = examined(choice);
+            assert_eq!(findings.last().unwrap().label, BACKEND);
+            for finding in findings {
+                assert!(finding.status != Status::Missing || finding.fix.is_some());
+            }
         }
+        let is_missing = |finding: &Finding| finding.status == Status::Missing;
+        assert!(!examined(Choice::Cpu).iter().any(is_missing));
     }
 }

@@ -111,12 +111,13 @@ impl ReadyBatch {
         }
     }
 
-    /// Whether a launch passes an address in this allocation.
+    /// Whether a launch passes an address in this allocation. A scalar that happens to have such a value counts
+    /// too: the batch is then made again. Copies and memsets name buffers, which never overlap an allocation.
     pub(super) fn points_into(&self, allocation: &Allocation) -> bool {
         self.batch
             .commands
             .iter()
-            .any(|lowered| match lowered.op() {
+            .any(|command| match command.op() {
                 Op::Launch { args, .. } => args.iter().any(|&word| allocation.contains(word, 1)),
                 _ => false,
             })

@@ -9,7 +9,7 @@ pub(super) use benchmark::BenchArgs;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
-use options::{DeviceArgs, EngineArgs, FeatureArgs, Overrides, SetArgs};
+use options::{DeviceArgs, EngineArgs, FeatureArgs, Overrides, SetArgs, heading};
 pub(super) use packing::{InspectArgs, PackArgs};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,12 @@ Exit codes: 0 all good, 1 nothing could run or the run failed, 2 config or usage
 
 /// Computes per-residue features of protein structures, on a GPU or the CPU.
 #[derive(Debug, Parser)]
-#[command(name = "tapeloop", version, arg_required_else_help = true)]
+#[command(
+    name = "tapeloop",
+    version,
+    arg_required_else_help = true,
+    max_term_width = 80
+)]
 #[command(args_conflicts_with_subcommands = true, infer_subcommands = false)]
 #[command(after_help = "\
 Examples:
@@ -150,28 +155,28 @@ pub(super) struct RunArgs {
     /// in .toml is the config file.
     #[arg(value_name = "INPUT", value_parser = path_text())]
     paths: Vec<String>,
-    /// More inputs: -i FILE FOLDER is the same as FILE FOLDER. May be repeated.
-    #[arg(short, long, value_name = "INPUT", num_args = 1.., value_parser = path_text())]
-    input: Vec<String>,
-    /// Members of archives to read, by their names: "*.cif.gz".
-    #[arg(long, value_name = "GLOB")]
-    members: Option<String>,
-    /// Structure whose atoms are those of the trajectories (.xtc, .dcd) among the inputs.
-    #[arg(long, value_name = "FILE")]
-    topology: Option<String>,
-    /// Frames of each trajectory to read: "100:200:10", start:stop:step.
-    #[arg(long, value_name = "RANGE", allow_hyphen_values = true)]
-    frames: Option<String>,
-    /// Read a part of the inputs: "3/16" is the third of sixteen.
-    #[arg(long, value_name = "K/N")]
-    shard: Option<String>,
     #[command(flatten)]
     output: OutputArgs,
-    /// Config file, whatever its name (TOML; docs/CONFIG.md lists the keys); options override it.
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
     #[command(flatten)]
     overrides: Overrides,
+    /// More inputs: -i FILE FOLDER is the same as FILE FOLDER. May be repeated.
+    #[arg(help_heading = heading::INPUTS, short, long, value_name = "INPUT", num_args = 1.., value_parser = path_text())]
+    input: Vec<String>,
+    /// Members of archives to read, by their names: "*.cif.gz".
+    #[arg(help_heading = heading::INPUTS, long, value_name = "GLOB")]
+    members: Option<String>,
+    /// Structure whose atoms are those of the trajectories (.xtc, .dcd) among the inputs.
+    #[arg(help_heading = heading::INPUTS, long, value_name = "FILE")]
+    topology: Option<String>,
+    /// Frames of each trajectory to read: "100:200:10", start:stop:step.
+    #[arg(help_heading = heading::INPUTS, long, value_name = "RANGE", allow_hyphen_values = true)]
+    frames: Option<String>,
+    /// Read a part of the inputs: "3/16" is the third of sixteen.
+    #[arg(help_heading = heading::INPUTS, long, value_name = "K/N")]
+    shard: Option<String>,
+    /// Config file, whatever its name (TOML; docs/CONFIG.md lists the keys); options override it.
+    #[arg(help_heading = heading::SETTINGS, long, value_name = "FILE")]
+    config: Option<PathBuf>,
     #[command(flatten)]
     pub(super) shown: ShownArgs,
     /// The most structures that are read.
@@ -183,44 +188,44 @@ pub(super) struct RunArgs {
 #[derive(Debug, Default, Args)]
 pub(super) struct ShownArgs {
     /// Replace the results of another run in the output folder.
-    #[arg(long)]
+    #[arg(help_heading = heading::OUTPUT, long)]
     pub(super) overwrite: bool,
     /// Go on with a run that was killed or interrupted: the results have the same bytes.
-    #[arg(long, conflicts_with = "overwrite")]
+    #[arg(help_heading = heading::OUTPUT, long, conflicts_with = "overwrite")]
     pub(super) resume: bool,
     /// Print what the run would do, its memory and the resolved config, and stop.
-    #[arg(long)]
+    #[arg(help_heading = heading::PRINTED, long)]
     pub(super) dry_run: bool,
     /// End with exit code 0 although up to N inputs were rejected; with more it is 3.
-    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    #[arg(help_heading = heading::OUTPUT, long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub(super) max_rejects: u64,
     /// Print no progress and no summary; errors, and why nothing was computed, are printed.
-    #[arg(short, long)]
+    #[arg(help_heading = heading::PRINTED, short, long)]
     pub(super) quiet: bool,
     /// Print the summary where standard error is no terminal too, with the time of each stage.
-    #[arg(short, long, conflicts_with = "quiet")]
+    #[arg(help_heading = heading::PRINTED, short, long, conflicts_with = "quiet")]
     pub(super) verbose: bool,
     /// Print the summary as JSON to standard output, as run.json has it.
-    #[arg(long, conflicts_with = "dry_run")]
+    #[arg(help_heading = heading::PRINTED, long, conflicts_with = "dry_run")]
     pub(super) json: bool,
     /// Print the counts so far twice a second to standard error, as JSON, in place of progress.
-    #[arg(long, conflicts_with_all = ["dry_run", "quiet"])]
+    #[arg(help_heading = heading::PRINTED, long, conflicts_with_all = ["dry_run", "quiet"])]
     pub(super) progress_json: bool,
 }
 
 /// Where the tables go.
 #[derive(Debug, Default, Args)]
 struct OutputArgs {
-    /// Folder for the tables, or - for the residues on standard output.
-    #[arg(short, long, value_name = "FOLDER")]
+    /// Folder for the tables, or - for the residues on standard output. [default: tapeloop-out]
+    #[arg(help_heading = heading::OUTPUT, short, long, value_name = "FOLDER")]
     output: Option<String>,
     /// Format of the tables: parquet, arrow, csv, json (an object in each line), or, on standard
-    /// output, table.
-    #[arg(long, value_name = "FORMAT", hide_possible_values = true)]
+    /// output, table. [default: parquet; on standard output csv]
+    #[arg(help_heading = heading::OUTPUT, long, value_name = "FORMAT", hide_possible_values = true)]
     #[arg(value_parser = ["parquet", "arrow", "csv", "json", TABLE], ignore_case = true)]
     format: Option<String>,
     /// Write only the residues that meet a condition: "plddt >= 70 and chain in ('A', 'B')".
-    #[arg(long = "where", value_name = "CONDITION")]
+    #[arg(help_heading = heading::OUTPUT, long = "where", value_name = "CONDITION")]
     condition: Option<String>,
 }
 

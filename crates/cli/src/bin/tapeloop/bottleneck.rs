@@ -4,9 +4,14 @@ use super::waits::SingleThread;
 use std::thread::available_parallelism;
 use std::time::Duration;
 use tapeloop::pipeline::{Stage, Statistics};
+use tapeloop_cli::core_time::MachineTime;
 
 /// The smallest share of busy threads with which the processors count as what bounds a run.
 const BUSY_SHARE_MIN: f64 = 0.85;
+
+/// The smallest number of cores that other programs keep busy, as a share of the run's threads, with which they
+/// count as what bounds a run.
+const OTHERS_SHARE_MIN: f64 = 0.25;
 
 /// The smallest ratio of wall time to processor time with which reading counts as waiting for files.
 const WAITING_FACTOR_MIN: f64 = 2.0;
@@ -26,6 +31,8 @@ pub(super) struct Cores {
     pub(super) tables: Duration,
     /// All threads of the process; 0 if the process has no clock.
     pub(super) all: Duration,
+    /// That of all cores of the machine, where it is known.
+    pub(super) machine: Option<MachineTime>,
     /// Wall time of compiling kernels, before the first batch.
     pub(super) compiling: Duration,
     /// The threads that do a work which no other thread does.
@@ -68,6 +75,9 @@ impl Cores {
         if statistics.bound.is_some() && busy_share >= BUSY_SHARE_MIN {
             return self.processors_bound(on_cpu);
         }
+        if let (Some(others), Some(_)) = (self.other_programs(), statistics.bound) {
+            return self.others_bound(others);
+        }
         if let (Some(thread), Some(_)) = (self.busiest_single(), statistics.bound) {
             return self.thread_bound(thread);
         }
@@ -87,6 +97,23 @@ impl Cores {
             Some(Stage::Output) => "a faster disk, or fewer features",
         };
         format!("{sentence}. What would help: {help}")
+    }
+
+    /// How many cores other programs kept busy, if they left this run none that were idle.
+    fn other_programs(&self) -> Option<f64> {
+        let MachineTime { busy, all } = self.machine?;
+        let others = self.cores(busy) - self.cores(self.all.as_secs_f64());
+        let is_full = busy >= BUSY_SHARE_MIN * all;
+        (is_full && others >= OTHERS_SHARE_MIN * self.threads as f64).then_some(others)
+    }
+
+    fn others_bound(&self, others: f64) -> String {
+        format!(
+            "bound by other programs: they kept {others:.1} cores busy, and this run {:.1} with {} threads \
+             set. What would help: a machine that does less at the same time",
+            self.cores(self.all.as_secs_f64()),
+            self.threads
+        )
     }
 
     /// The busiest single thread, if others can only wait for it.
@@ -167,6 +194,7 @@ mod tests {
             read: Duration::from_secs(read),
             tables: Duration::from_secs(tables),
             all: Duration::from_secs(all),
+            machine: None,
             compiling: Duration::ZERO,
             single: Vec::new(),
         }
@@ -228,6 +256,24 @@ mod tests {
         assert!(said.contains("a GPU") && !said.contains("device"), "{said}");
         let none = Statistics::default();
         assert_eq!(idle.bound(&none), none.sentence());
+    }
+
+    #[test]
+    fn other_programs_bound_a_run_if_they_leave_no_core_idle() {
+        let among = |busy, all| Cores {
+            threads: 4,
+            machine: Some(MachineTime { busy, all }),
+            ..cores(2, 1, 20)
+        };
+        let statistics = bound_on_cpu(Stage::Device);
+        let said = among(39.0, 40.0).bound(&statistics);
+        for part in ["other programs: they kept 1.9 cores busy", "this run 2.0"] {
+            assert!(said.contains(part), "{said}");
+        }
+        for cores in [among(39.0, 80.0), among(25.0, 28.0), cores(2, 1, 20)] {
+            let said = cores.bound(&statistics);
+            assert!(!said.contains("other programs"), "{said}");
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use rayon::ThreadPool;
 use serde_json::{Value as Json, json};
 use std::io::IsTerminal;
 use std::sync::Arc;
-use tapeloop::backend::doctor::{Finding, KernelBuild, Status, examine};
+use tapeloop::backend::doctor::{BACKEND, Finding, KernelBuild, Status, examine};
 use tapeloop::backend::{Backend, Choice, Compilation};
 use tapeloop::error::{Error, ErrorKind, Result};
 use tapeloop::features::{KERNEL_TARGETS, NVCC_VERSION};
@@ -27,7 +27,8 @@ pub(super) fn doctor(config: &Config, as_json: bool, warm: bool) -> Result<u8> {
         nvcc_version: NVCC_VERSION,
         targets: KERNEL_TARGETS,
     };
-    let mut findings = examine(&config.devices, &cuda_options(config), kernels, &pool);
+    let options = cuda_options(config);
+    let mut findings = examine(config.backend, &config.devices, &options, kernels, &pool);
     if warm {
         let cache = findings.iter().find(|finding| finding.label == "cache");
         let is_kept = cache.is_none_or(|finding| finding.status == Status::Good);
@@ -42,13 +43,30 @@ pub(super) fn doctor(config: &Config, as_json: bool, warm: bool) -> Result<u8> {
             .iter()
             .map(|finding| format!("{finding}\n"))
             .collect();
-        say(&lines.concat());
+        say(&format!("{}\n{}\n", lines.concat(), verdict(&findings)));
     }
-    // Only these two decide the exit code.
-    let decides = |finding: &&Finding| ["auto", WARM].contains(&&*finding.label);
-    let mut decisive = findings.iter().filter(decides);
-    let usable = decisive.all(|finding| finding.status == Status::Good);
-    Ok(if usable { GOOD } else { FAILED })
+    let is_ready = decisive(&findings).all(|finding| finding.status == Status::Good);
+    Ok(if is_ready { GOOD } else { FAILED })
+}
+
+/// The findings that decide the exit code.
+fn decisive(findings: &[Finding]) -> impl Iterator<Item = &Finding> {
+    let decides = |finding: &&Finding| [BACKEND, WARM].contains(&&*finding.label);
+    findings.iter().filter(decides)
+}
+
+/// Whether runs can start, in a sentence.
+fn verdict(findings: &[Finding]) -> String {
+    if let Some(failed) = decisive(findings).find(|finding| finding.status != Status::Good) {
+        return format!("Not ready: {}.", failed.detail);
+    }
+    let backend = decisive(findings).find(|finding| finding.label == BACKEND);
+    let has_gpu = backend.is_some_and(|backend| backend.detail.starts_with("cuda"));
+    if has_gpu {
+        "Ready: runs compute on the GPU.".to_owned()
+    } else {
+        "Ready: runs compute on the CPU. What is marked -- is needed for a GPU alone.".to_owned()
+    }
 }
 
 /// The label of what `--warm` did.

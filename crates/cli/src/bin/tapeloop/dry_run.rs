@@ -4,13 +4,15 @@ use tapeloop::error::Result;
 use tapeloop::features::TableName;
 use tapeloop_bench::internal::format;
 use tapeloop_cli::config::{Config, Reduction};
+use tapeloop_cli::input_count::count_inputs;
 use tapeloop_cli::oversized;
 use tapeloop_cli::plan::{Plan, memory_text};
 use tapeloop_cli::tables::rows_bytes;
 use tapeloop_error::internal::printable;
 
-/// The text of `--dry-run`: what the run would do, and the config as a config file.
-/// `result` completes "this run would". With `verbose` the columns and the memory of each buffer too.
+/// The text of `--dry-run`: what the run would do, and the settings that are not the default as a config
+/// file. `result` completes "this run would". With `verbose` all settings, the columns and the memory of each
+/// buffer.
 ///
 /// # Errors
 /// The engine's settings are wrong.
@@ -32,6 +34,19 @@ pub(super) fn describe(plan: &Plan, result: &str, verbose: bool) -> Result<Strin
         .iter()
         .map(|item| printable(item).into_owned())
         .collect();
+    let inputs = inputs.join(", ");
+    let counted = count_inputs(input, &plan.trajectories, plan.config.shard);
+    let inputs = match counted {
+        Some(count) => format!("{inputs} ({})", format::counted(count, "input")),
+        None => inputs,
+    };
+    let (heading, settings) = if verbose {
+        ("The config as resolved:".to_owned(), plan.config.to_toml())
+    } else {
+        let all = plan.config.settings.len();
+        let heading = format!("The settings that are not the default; --verbose prints all {all}:");
+        (heading, plan.config.changed_to_toml())
+    };
     let of_residues = features.columns(TableName::Residues).len();
     let chosen = plan
         .config
@@ -68,8 +83,8 @@ pub(super) fn describe(plan: &Plan, result: &str, verbose: bool) -> Result<Strin
          # Choice of the backend: {}.\n\
          # Memory: {} for {} batches in flight, and up to {} for rows that wait to be written.\n\
          {alone}{details}#\n\
-         # The config as resolved:\n{}",
-        inputs.join(", "),
+         # {heading}\n{settings}",
+        inputs,
         format::counted(plan.features_computed(), "feature"),
         format::counted(columns.len() as u64, "column"),
         plan.device(),
@@ -77,7 +92,6 @@ pub(super) fn describe(plan: &Plan, result: &str, verbose: bool) -> Result<Strin
         memory_text(&memory),
         memory.slots,
         format::size(rows_bytes(*tables, of_residues, plan.pool.current_num_threads()) as f64),
-        plan.config.to_toml(),
     ))
 }
 

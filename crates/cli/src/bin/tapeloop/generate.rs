@@ -2,12 +2,15 @@
 //! description.
 
 use super::args::Cli;
-use clap::CommandFactory;
+use clap::builder::PossibleValuesParser;
+use clap::{Arg, Command, CommandFactory};
 use clap_complete::Shell;
 use std::env;
 use std::ffi::OsStr;
 use std::path::Path;
 use tapeloop::error::{Context, Result};
+use tapeloop::features::FeatureName;
+use tapeloop_cli::config::{Config, RawConfig, column_names};
 use tapeloop_cli::exit_codes::GOOD;
 use tapeloop_cli::terminal::say;
 use tapeloop_files::shown;
@@ -24,9 +27,59 @@ pub(super) fn completions(shell: Shell) -> Result<u8> {
     let name = name.filter(|name| name.chars().all(is_plain));
     let name = name.unwrap_or("tapeloop");
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), name, &mut script);
+    let mut command = with_values(Cli::command(), &values()?);
+    clap_complete::generate(shell, &mut command, name, &mut script);
     say(&String::from_utf8_lossy(&script));
     Ok(GOOD)
+}
+
+/// The words of the options that take one of few.
+const CHOICES: [(&str, &[&str]); 4] = [
+    ("backend", &["auto", "cuda", "cpu"]),
+    ("mode", &["graph", "stream", "resident"]),
+    ("models", &["first", "all", "joined"]),
+    ("input_format", &["auto", "pdb", "mmcif", "bcif"]),
+];
+
+/// What a shell completes after an argument, by the argument's id.
+fn values() -> Result<Vec<(&'static str, Vec<String>)>> {
+    let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+    let mut values: Vec<(&str, Vec<String>)> = CHOICES.map(|(id, words)| (id, owned(words))).into();
+    let columns = column_names();
+    let mut names = columns.clone();
+    names.extend(
+        FeatureName::ALL
+            .iter()
+            .map(|feature| feature.name().to_owned()),
+    );
+    names.extend(
+        FeatureName::PRESETS
+            .iter()
+            .map(|(preset, _)| (*preset).to_owned()),
+    );
+    names.sort();
+    names.dedup();
+    values.push(("features", names.clone()));
+    values.push(("names", names));
+    values.push(("column", columns));
+    let keys = Config::resolve(RawConfig::default())?.settings;
+    values.push((
+        "set",
+        keys.iter().map(|(key, _)| format!("{key}=")).collect(),
+    ));
+    Ok(values)
+}
+
+/// The command with the values that its arguments may have. Parsing takes others too, such as lists of
+/// names, so it does not use this.
+fn with_values(command: Command, values: &[(&str, Vec<String>)]) -> Command {
+    let with_values_of = |arg: Arg| match values.iter().find(|(id, _)| arg.get_id() == id) {
+        Some((_, words)) => arg.value_parser(PossibleValuesParser::new(words.clone())),
+        None => arg,
+    };
+    command
+        .mut_args(with_values_of)
+        .mut_subcommands(|command| with_values(command, values))
 }
 
 /// Writes the manual pages into `folder`, and returns the exit code.
@@ -36,4 +89,37 @@ pub(super) fn completions(shell: Shell) -> Result<u8> {
 pub(super) fn manual(folder: &Path) -> Result<u8> {
     clap_mangen::generate_to(Cli::command(), folder).within(|| shown(folder))?;
     Ok(GOOD)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_config_takes_the_words_of_choices() {
+        for (key, words) in CHOICES {
+            for word in words {
+                let mut raw = RawConfig::default();
+                raw.set("test", key, Some(*word));
+                assert!(Config::resolve(raw).is_ok(), "{key} = {word}");
+            }
+        }
+    }
+
+    #[test]
+    fn scripts_complete_features_columns_and_keys() {
+        let mut script = Vec::new();
+        let mut command = with_values(Cli::command(), &values().unwrap());
+        clap_complete::generate(Shell::Bash, &mut command, "tapeloop", &mut script);
+        let script = String::from_utf8(script).unwrap();
+        for word in [
+            "ligand_dmin",
+            "torsions",
+            "exposure",
+            "sasa.points=",
+            "resident",
+        ] {
+            assert!(script.contains(word), "{word}");
+        }
+    }
 }

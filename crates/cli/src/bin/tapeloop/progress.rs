@@ -126,11 +126,11 @@ fn show_compiling(audience: Audience, display: &mut Option<Display>, compiling: 
             bar.set_length(images);
             bar.set_position(done);
         }
-        Display::Lines(_) if is_first => complain(&format!(
+        Display::Lines(..) if is_first => complain(&format!(
             "compiling {} for this GPU",
             format::counted(images, "kernel")
         )),
-        Display::Lines(_) => {}
+        Display::Lines(..) => {}
         Display::Json(_) => {
             let compiling = json!({
                 "kernels": images,
@@ -144,7 +144,8 @@ fn show_compiling(audience: Audience, display: &mut Option<Display>, compiling: 
 
 enum Display {
     Bar(ProgressBar),
-    Lines(Instant),
+    /// The start, and the last time at which there was no result yet.
+    Lines(Instant, Instant),
     Json(Instant),
 }
 
@@ -154,7 +155,7 @@ impl Display {
             return Display::Json(Instant::now());
         }
         if !std::io::stderr().is_terminal() {
-            return Display::Lines(Instant::now());
+            return Display::Lines(Instant::now(), Instant::now());
         }
         let bar = ProgressBar::new_spinner();
         bar.set_style(style("{spinner} {elapsed} {pos} inputs, {msg}"));
@@ -164,12 +165,15 @@ impl Display {
     fn every(&self) -> Duration {
         match self {
             Display::Bar(_) => BAR_EVERY,
-            Display::Lines(_) => LINE_EVERY,
+            Display::Lines(..) => LINE_EVERY,
             Display::Json(_) => JSON_EVERY,
         }
     }
 
     fn show(&mut self, counts: &RunCounts) {
+        if counts.inputs == 0 {
+            self.start_anew();
+        }
         match self {
             Display::Bar(bar) => {
                 bar.set_message(rates(counts, bar.elapsed()));
@@ -179,14 +183,14 @@ impl Display {
                 }
                 bar.set_position(counts.inputs);
             }
-            Display::Lines(started) => {
+            Display::Lines(started, without_results) => {
                 let of_total = counts.inputs_total.map_or(String::new(), |total| {
                     format!(" of {}", format::whole(total))
                 });
-                let elapsed = started.elapsed();
+                let elapsed = without_results.elapsed();
                 complain(&format!(
                     "{:>6} s: {}{of_total} inputs, {}{}",
-                    elapsed.as_secs(),
+                    started.elapsed().as_secs(),
                     format::whole(counts.inputs),
                     rates(counts, elapsed),
                     remaining(counts, elapsed)
@@ -203,6 +207,16 @@ impl Display {
                 });
                 complain(&json!({ "progress": counts }).to_string());
             }
+        }
+    }
+
+    /// The time before the first result is that of starting, which rates and remaining time leave out.
+    fn start_anew(&mut self) {
+        match self {
+            Display::Bar(bar) => bar.reset_elapsed(),
+            Display::Lines(_, without_results) => *without_results = Instant::now(),
+            // Programs get the time of the run.
+            Display::Json(_) => {}
         }
     }
 

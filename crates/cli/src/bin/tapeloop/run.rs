@@ -5,7 +5,7 @@ use super::bottleneck::Cores;
 use super::dry_run::describe;
 use super::progress::{Audience, Progress, start_engine};
 use super::run_end::ended;
-use super::run_notes::notes;
+use super::run_notes::{notes, unnamed_plddt};
 use super::signals;
 use super::summary::{Outcome, listed};
 use super::timeline::TimelineFolder;
@@ -24,6 +24,7 @@ use tapeloop_annotations::{Level, check_matched};
 use tapeloop_bench::internal::format::counted;
 use tapeloop_bench::internal::{Threads, core_time};
 use tapeloop_cli::config::{Config, RowKind};
+use tapeloop_cli::core_time::MachineTime;
 use tapeloop_cli::exit_codes::{GOOD, REJECTED};
 use tapeloop_cli::output::{
     self, Committed, FINISHED, Found, Interrupted, OutputFolder, RESUME, replaces_input,
@@ -77,7 +78,17 @@ pub(super) fn run(args: RunArgs) -> Result<u8> {
     let interrupted = if shown.resume {
         match find_earlier(&plan, &target)? {
             Found::Nothing => None,
-            Found::Interrupted(interrupted) => Some(*interrupted),
+            Found::Interrupted(interrupted) => {
+                if !shown.quiet {
+                    let Committed { parts, inputs, .. } = interrupted.committed;
+                    complain(&format!(
+                        "going on after {} and {}, which are kept",
+                        counted(inputs, "input"),
+                        counted(parts, "complete part")
+                    ));
+                }
+                Some(*interrupted)
+            }
             Found::Finished(record) => {
                 if !shown.quiet {
                     complain("the run has finished already, and nothing is left to do");
@@ -238,6 +249,7 @@ pub(super) fn compute(
     let started = SystemTime::now();
     let clock = Instant::now();
     let cores_before = core_time(Threads::All);
+    let machine_before = MachineTime::now();
     let annotations = plan.annotations.as_ref();
     let reads = annotations.map_or(&[][..], |annotations| annotations.files());
     let reads: Vec<PathBuf> = reads.iter().chain(&plan.config.topology).cloned().collect();
@@ -365,11 +377,15 @@ pub(super) fn compute(
             read: counters.read_cores.total(),
             tables: table_cores.total(),
             all: cores.map_or(Duration::ZERO, |(now, before)| now.saturating_sub(before)),
+            machine: MachineTime::now()
+                .zip(machine_before)
+                .map(|(now, before)| now.since(before)),
             compiling: Duration::from_nanos(compilation.ns),
             single: single_threads(&counters.threads(), &engine.counters(), elapsed),
         },
         counts,
         notes: notes(plan, &counters, &tables, &matches),
+        unnamed_plddt: unnamed_plddt(plan, counts.unnamed_plddt),
         matches,
         tables,
         written: finished.written,

@@ -56,13 +56,6 @@ pub(super) fn notes(
         counts.scaled_plddt,
         "",
     ));
-    if plan.config.reading.b_factor_kind.is_none() {
-        notes.extend(note(
-            "structures whose B factors look like pLDDT, which their files do not name",
-            counts.unnamed_plddt,
-            " (b_factor = \"plddt\" reads them as pLDDT)",
-        ));
-    }
     let features = &plan.config.features;
     if features.features.contains(&FeatureName::ContactOrder)
         && features.contact_order.separation == Separation::Sequence
@@ -102,6 +95,18 @@ pub(super) fn notes(
         ));
     }
     notes
+}
+
+/// A line about structures whose B factors were read as such, and may be pLDDT. `None` if there are none, or if
+/// the config says what the B factors are.
+pub(super) fn unnamed_plddt(plan: &Plan, structures: u64) -> Option<String> {
+    let is_unknown = plan.config.reading.b_factor_kind.is_none();
+    let structures = if is_unknown { structures } else { 0 };
+    note(
+        "structures whose B factors look like pLDDT, which their files do not name",
+        structures,
+        " (b_factor = \"plddt\" reads them as pLDDT)",
+    )
 }
 
 /// A line with a count; `None` if it is zero.

@@ -10,6 +10,7 @@ use std::time::Duration;
 use tapeloop::backend::Compilation;
 use tapeloop::backend::DeviceInfo;
 use tapeloop::error::{Error, Result};
+use tapeloop::features::FeatureName;
 use tapeloop::pipeline::{Counters, DeviceStatistics, MemoryPlan, Shrunk, Statistics};
 use tapeloop::structure::Check;
 use tapeloop_annotations::{Matches, TableMatches};
@@ -63,6 +64,8 @@ pub(super) struct Outcome {
     pub(super) findings: FindingCounts,
     /// What is unusual about the inputs.
     pub(super) notes: Vec<String>,
+    /// That B factors may be pLDDT.
+    pub(super) unnamed_plddt: Option<String>,
     /// `run.json` of the run.
     pub(super) record: Json,
 }
@@ -204,7 +207,11 @@ impl Outcome {
         for note in &self.notes {
             let _ = writeln!(text, "note: {note}");
         }
-        text + &notes(&self.columns, counts.structures) + &self.problems()
+        // Many columns of a run of all features are empty for a good reason.
+        if verbose || plan.config.features.features.len() < FeatureName::ALL.len() {
+            text.push_str(&notes(&self.columns, counts.structures));
+        }
+        text + &self.problems()
     }
 
     /// Seconds by stage, busy cores and memory.
@@ -271,7 +278,7 @@ impl Outcome {
         }
         text.push_str(&warnings(&self.columns, self.counts.structures));
         text.push_str(&self.truncations());
-        text.push_str(&self.doubtful_names());
+        text.push_str(&self.doubtful_values());
         if self.counts.rejected > 0 {
             text.push_str(&self.rejections());
         }
@@ -300,17 +307,18 @@ impl Outcome {
         )
     }
 
-    /// What the checks found that may make values wrong, a line each.
-    fn doubtful_names(&self) -> String {
+    /// What may make values wrong, a line each.
+    fn doubtful_values(&self) -> String {
         let checks = Check::ALL.iter().filter(|check| is_warning(**check));
         let lines = checks.filter_map(|&check| finding_line(check, &self.findings));
+        let lines = lines.chain(self.unnamed_plddt.clone());
         lines.map(|line| format!("warning: {line}\n")).collect()
     }
 
     /// What the user should know although a table was asked for: files that are likely cut short,
     /// and why nothing was computed. The other problems concern tables of many structures.
     pub(super) fn problems_of_table(&self) -> String {
-        self.truncations() + &self.doubtful_names() + &self.nothing_done()
+        self.truncations() + &self.doubtful_values() + &self.nothing_done()
     }
 
     /// Why nothing was computed; empty if something was, or if an error ended the run.

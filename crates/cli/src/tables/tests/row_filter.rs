@@ -70,7 +70,9 @@ fn the_columns_that_a_condition_may_name_are_those_of_the_table() {
         let of_table = table.iter().map(|column| {
             let value_type = match column.spec.kind {
                 Kind::Text | Kind::Word => ValueType::Text,
-                Kind::Integer | Kind::Long => ValueType::Integer,
+                Kind::Integer | Kind::Ascending | Kind::Repeating | Kind::Long => {
+                    ValueType::Integer
+                }
                 Kind::Real | Kind::Double => ValueType::Real,
                 Kind::Half => ValueType::Half,
                 Kind::Flag => ValueType::Flag,

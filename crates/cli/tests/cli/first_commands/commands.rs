@@ -354,8 +354,8 @@ pub(super) const COMMANDS: &[(&str, i32, &str)] = &[
         2,
         "unexpected argument '--slots'",
     ),
-    ("tapeloop doctor", 0, "auto"),
-    ("tapeloop doctor --json", 0, "\"label\": \"auto\""),
+    ("tapeloop doctor", 0, "Ready: "),
+    ("tapeloop doctor --json", 0, "\"label\": \"backend\""),
     ("tapeloop devices --json", 0, "\"devices\""),
     ("tapeloop completions bash", 0, "complete -F _tapeloop"),
     (

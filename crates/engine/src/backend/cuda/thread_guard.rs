@@ -18,7 +18,7 @@ use std::ptr::null_mut;
 
 thread_local! {
     /// The context of the active guard; null if there is none.
-    static IN_FORCE: Cell<sys::CUcontext> = const { Cell::new(null_mut()) };
+    static ACTIVE_CONTEXT: Cell<sys::CUcontext> = const { Cell::new(null_mut()) };
     /// Whether this registered thread is in the relaxed mode for good.
     static RELAXED: Cell<bool> = const { Cell::new(false) };
 }
@@ -53,14 +53,14 @@ impl ThreadGuard {
         driver: &'static Driver,
         context: sys::CUcontext,
     ) -> Result<ThreadGuard, Refused> {
-        let mut bound = ThreadGuard {
+        let mut guard = ThreadGuard {
             driver,
             restore: None,
             _not_send: PhantomData,
         };
         if crate_threads::is_registered() {
             set_for_good(driver, context)?;
-        } else if IN_FORCE.get() != context {
+        } else if ACTIVE_CONTEXT.get() != context {
             // A guard inside another one of the same context changes nothing.
             let has_pushed = current(driver)? != context;
             if has_pushed {
@@ -69,14 +69,14 @@ impl ThreadGuard {
                 let result = unsafe { (driver.cuCtxPushCurrent_v2)(context) };
                 refuse("cuCtxPushCurrent", result)?;
             }
-            let restore = bound.restore.insert(Restore {
+            let restore = guard.restore.insert(Restore {
                 mode: None,
                 has_pushed,
-                outer: IN_FORCE.replace(context),
+                outer: ACTIVE_CONTEXT.replace(context),
             });
             restore.mode = Some(Relaxed::new(driver)?);
         }
-        Ok(bound)
+        Ok(guard)
     }
 }
 
@@ -93,7 +93,7 @@ impl Drop for ThreadGuard {
         let Some(restore) = self.restore.take() else {
             return;
         };
-        // While the context is current, as it was when the mode was changed.
+        // The mode is restored before the context is popped, as the driver keeps it with the context's thread.
         drop(restore.mode);
         if restore.has_pushed {
             let mut popped = null_mut();
@@ -101,7 +101,7 @@ impl Drop for ThreadGuard {
             // pushed: guards are dropped in the reverse order on the same thread.
             unsafe { (self.driver.cuCtxPopCurrent_v2)(&mut popped) };
         }
-        IN_FORCE.set(restore.outer);
+        ACTIVE_CONTEXT.set(restore.outer);
     }
 }
 

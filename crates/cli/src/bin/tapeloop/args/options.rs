@@ -1,5 +1,14 @@
 //! Options that several commands take, each of which overrides a key of the config file.
 
+/// The headings of options in the help.
+pub(super) mod heading {
+    pub(crate) const INPUTS: &str = "Inputs";
+    pub(crate) const OUTPUT: &str = "Output";
+    pub(crate) const SETTINGS: &str = "Settings";
+    pub(crate) const DEVICES: &str = "Where to compute";
+    pub(crate) const PRINTED: &str = "What is printed";
+}
+
 use clap::Args;
 use std::path::Path;
 use tapeloop::error::Result;
@@ -23,57 +32,61 @@ pub(crate) struct Overrides {
 
 #[derive(Debug, Default, Args)]
 pub(super) struct FeatureArgs {
-    /// Features, presets and columns to compute, separated by commas; `tapeloop features` lists them.
-    #[arg(long, value_name = "NAMES")]
+    /// Features, presets and columns to compute, separated by commas; `tapeloop features` lists
+    /// them. [default: all]
+    #[arg(long, value_name = "NAMES", help_heading = heading::SETTINGS)]
     features: Vec<String>,
 }
 
 #[derive(Debug, Default, Args)]
 pub(super) struct ReadingArgs {
     /// Models to read from each file: first, all, joined (the parts of an assembly).
-    #[arg(long, value_name = "WHICH")]
+    /// [default: first]
+    #[arg(long, value_name = "WHICH", help_heading = heading::INPUTS)]
     models: Option<String>,
     /// Reject PDB files that may be cut short: without END, or with fewer atoms than MASTER says.
-    #[arg(long)]
+    #[arg(long, help_heading = heading::INPUTS)]
     strict: bool,
     /// Format of all inputs, whatever their names and contents: auto, pdb, mmcif, bcif.
-    #[arg(long, value_name = "FORMAT")]
+    /// [default: auto]
+    #[arg(long, value_name = "FORMAT", help_heading = heading::INPUTS)]
     input_format: Option<String>,
 }
 
 #[derive(Debug, Default, Args)]
 pub(super) struct EngineArgs {
-    /// How batches are launched: graph, stream, resident.
-    #[arg(long, value_name = "NAME")]
+    /// How batches are launched: graph, stream, resident. [default: graph]
+    #[arg(long, value_name = "NAME", help_heading = heading::DEVICES)]
     mode: Option<String>,
-    /// Number of batches in flight.
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number)]
+    /// Number of batches in flight. [default: the device decides]
+    #[arg(long, value_name = "N", help_heading = heading::DEVICES, allow_negative_numbers = true, value_parser = whole_number)]
     slots: Option<i64>,
 }
 
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct DeviceArgs {
-    /// What to compute on: auto, cuda, cpu.
-    #[arg(long, value_name = "NAME")]
+    /// What to compute on: auto, cuda, cpu. [default: auto]
+    #[arg(long, value_name = "NAME", help_heading = heading::DEVICES)]
     backend: Option<String>,
     /// GPU among the visible ones: a number, a UUID or its beginning, most_free.
-    #[arg(long, value_name = "WHICH")]
+    /// [default: 0]
+    #[arg(long, value_name = "WHICH", help_heading = heading::DEVICES)]
     device: Option<String>,
     /// GPUs to compute on together: numbers and UUIDs, separated by commas, or all.
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    #[arg(long, value_name = "LIST", help_heading = heading::DEVICES, value_delimiter = ',')]
     devices: Vec<String>,
-    /// Number of threads; 0 for one for each core.
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number)]
+    /// Number of threads. [default: one for each core]
+    #[arg(long, value_name = "N", help_heading = heading::DEVICES, allow_negative_numbers = true, value_parser = whole_number)]
     threads: Option<i64>,
 }
 
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct SetArgs {
     /// Set any key of the config: --set batch.residues=8192; may be repeated.
-    #[arg(long, value_name = "KEY=VALUE")]
+    #[arg(long, value_name = "KEY=VALUE", help_heading = heading::SETTINGS)]
     set: Vec<String>,
     /// Let the config file name code to run: worker, nvrtc, kernel_cache, references.
-    #[arg(long)]
+    #[arg(long, help_heading = heading::SETTINGS)]
     trust_config: bool,
 }
 
