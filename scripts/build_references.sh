@@ -67,7 +67,10 @@ cuda_cpp() {
     rm -f "$out/reference"
     if ! nvcc=$(find_nvcc); then
         left_out cuda_cpp "no nvcc: set NVCC to its path"
-    elif ! compile; then
+        return
+    fi
+    echo "cuda_cpp: compiling with $nvcc" >&2
+    if ! compile; then
         cat "$out/nvcc.txt" >&2
         left_out cuda_cpp "it does not compile"
     else
@@ -87,37 +90,39 @@ find_python() {
     return 1
 }
 
-python_reference() {
-    local name=$1 file=$2 check=$3 missing=$4
-    shift 4
+# The Python for a reference; without one the reference is left out.
+python_for() {
+    local name=$1 check=$2 missing=$3
+    echo "$name: looking for a Python" >&2
     if ! python=$(find_python "$check"); then
         left_out "$name" "$missing"
-        return
+        return 1
     fi
-    reference "$name" "$@" "$python" "$here/$file" --serve
 }
 
 torch() {
-    python_reference torch torch_loop.py 'import torch; torch.zeros(1, device="cuda")' \
-        "no Python here has PyTorch with a CUDA device"
+    python_for torch 'import torch; torch.zeros(1, device="cuda")' \
+        "no Python here has PyTorch with a CUDA device" || return 0
+    reference torch "$python" "$here/torch_loop.py" --serve
 }
 
 cupy() {
-    python_reference cupy cupy_loop.py 'import cupy; cupy.zeros(1)' \
-        "no Python here has CuPy with a CUDA device"
+    python_for cupy 'import cupy; cupy.zeros(1)' "no Python here has CuPy with a CUDA device" || return 0
+    reference cupy "$python" "$here/cupy_loop.py" --serve
 }
 
 # They run with what there is of them.
 cpu_tools() {
+    python_for cpu_tools 'import gemmi, numpy' "no Python here has gemmi and NumPy" || return 0
     local rustsasa=()
-    if command -v cargo >/dev/null && cargo build --release --quiet \
+    echo "cpu_tools: compiling RustSASA, which takes minutes" >&2
+    if command -v cargo >/dev/null && cargo build --release \
         --manifest-path "$here/rustsasa/Cargo.toml" --target-dir "$out/rustsasa"; then
         rustsasa=(env "RUSTSASA=$out/rustsasa/release/rustsasa")
     else
         left_out rustsasa "cargo is missing, or does not build it"
     fi
-    python_reference cpu_tools cpu_tools.py 'import gemmi, numpy' \
-        "no Python here has gemmi and NumPy" ${rustsasa[@]+"${rustsasa[@]}"}
+    reference cpu_tools ${rustsasa[@]+"${rustsasa[@]}"} "$python" "$here/cpu_tools.py" --serve
 }
 
 for name in $names; do

@@ -239,10 +239,28 @@ fn warnings(old: &Run, new: &Run) -> Vec<String> {
     let mut warnings: Vec<String> = differ
         .map(|(what, old, new)| format!("the {what} differs: {old:?}, now {new:?}"))
         .collect();
-    if old.config != new.config {
-        warnings.push("the configs differ".to_owned());
+    let changed = changed_keys(&old.config, &new.config);
+    if !changed.is_empty() {
+        warnings.push(format!("the configs differ: {}", changed.join(", ")));
     }
     warnings
+}
+
+/// Keys that say where files lie, and have no influence on what is measured.
+const PATH_KEYS: [&str; 5] = ["input", "output", "references", "nvrtc", "kernel_cache"];
+
+/// The keys whose values differ between two configs in TOML, which have a line for each key.
+fn changed_keys<'a>(old: &'a str, new: &'a str) -> Vec<&'a str> {
+    let only_in = |one: &'a str, other: &'a str| {
+        let lines = one.lines().filter(|line| !line.starts_with('#'));
+        let lines = lines.filter(|line| other.lines().all(|other| other != *line));
+        lines.filter_map(|line| Some(line.split_once(" = ")?.0))
+    };
+    let mut keys: Vec<&str> = only_in(old, new).chain(only_in(new, old)).collect();
+    keys.retain(|key| !PATH_KEYS.contains(key));
+    keys.sort_unstable();
+    keys.dedup();
+    keys
 }
 
 /// A note on the records of `run` whose settings were removed from the program; `None` if it has no

@@ -361,3 +361,23 @@ fn points_over_other_structures_are_other_points() {
     assert_eq!(compared.points.len(), 1);
     assert_eq!((compared.only_old.len(), compared.only_new.len()), (1, 1));
 }
+
+#[test]
+fn configs_that_differ_in_more_than_paths_are_named_by_their_keys() {
+    let warnings = |config: &str| {
+        let old = "input = [\"/data/a\"]\nthreads = 2\nsasa.points = 256\n# slots is not set";
+        let [mut one, mut other] = [
+            record("graph", around(1e5, 0.001)),
+            record("graph", around(1e5, 0.001)),
+        ];
+        one.run.config = old.to_owned();
+        other.run.config = config.to_owned();
+        compare(&[one], &[other], Machines::Same).unwrap().warnings
+    };
+    let moved = "input = [\"/home/b\"]\nthreads = 2\nsasa.points = 256\nslots = 3";
+    assert_eq!(warnings(moved), ["the configs differ: slots"]);
+    let moved = "input = [\"/home/b\"]\nthreads = 2\nsasa.points = 256";
+    assert_eq!(warnings(moved), [""; 0]);
+    let points = "input = [\"/data/a\"]\nthreads = 2\nsasa.points = 100";
+    assert_eq!(warnings(points), ["the configs differ: sasa.points"]);
+}

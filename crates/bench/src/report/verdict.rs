@@ -33,23 +33,35 @@ type ModePair<'a> = (&'a MergedPoint, &'a MergedPoint);
 pub(super) fn words(run: &Run, points: &[MergedPoint]) -> ReportWords {
     let pairs = pairs(points);
     let chosen = chosen(&pairs);
-    let mut chosen = chosen.iter().filter_map(|pair| compared(run, points, pair));
-    let first = chosen.next();
+    let chosen = chosen.iter().filter_map(|pair| compared(run, points, pair));
+    let mut comparisons: Vec<ReplayComparison> = chosen.collect();
+    let are_compared = !comparisons.is_empty();
+    // On the CPU a graph makes the same calls as stream launches, so their ratio is no result.
+    let of_features = if run.backend == "cpu" {
+        features_rate(points)
+    } else {
+        None
+    };
+    if of_features.is_some() {
+        comparisons.clear();
+    }
+    let mut comparisons = comparisons.into_iter();
+    let first = comparisons.next();
     let headline = match &first {
         Some(first) => {
             let is_faster = first.finding == ChangeFinding::More;
             let more = is_faster.then(|| equal_at(&first.name, &pairs));
             format!("{}{}", first.headline(), more.flatten().unwrap_or_default())
         }
-        None => plain(points),
+        None => of_features.unwrap_or_else(|| plain(points)),
     };
     let mut claims = Vec::new();
     let mut claim = |words: String, figure: &str| {
         let (words, figure) = (capital(&words), figure.to_owned());
         claims.push(Claim { words, figure });
     };
-    chosen.for_each(|one| claim(one.claim(), "replay"));
-    if run.backend == "cpu" && first.is_some() {
+    comparisons.for_each(|one| claim(one.claim(), "replay"));
+    if run.backend == "cpu" && are_compared {
         let words = "On the CPU a graph makes the same calls as stream launches.";
         claim(words.to_owned(), "");
     }
@@ -133,7 +145,9 @@ fn trust(points: &[MergedPoint], headline: Option<&ReplayComparison>) -> String 
 
 /// The name and the rate of the fastest whole run. A run that computes all features comes first.
 fn whole_run(points: &[MergedPoint]) -> Option<String> {
-    let of_files = points.iter().filter(|point| is_of_files(&point.facts));
+    // Reading alone computes nothing.
+    let is_whole = |facts: &PointFacts| is_of_files(facts) && facts.workload != "read";
+    let of_files = points.iter().filter(|point| is_whole(&point.facts));
     let rates = of_files.filter_map(|point| {
         let is_all = point.facts.workload.starts_with("all_files");
         let rate = point.period()?.rate(point.figures()?.amounts.atoms).median;
@@ -154,8 +168,12 @@ fn plain(points: &[MergedPoint]) -> String {
         })
     };
     let none = || "no point has figures".to_owned();
-    let reached = whole_run(points).or_else(|| fronts(points));
-    reached.or_else(base).unwrap_or_else(none)
+    features_rate(points).or_else(base).unwrap_or_else(none)
+}
+
+/// The rate of a whole run, otherwise the rates of the fronts.
+fn features_rate(points: &[MergedPoint]) -> Option<String> {
+    whole_run(points).or_else(|| fronts(points))
 }
 
 /// A point's work in words: `12 small kernels with 16 KiB batches`.

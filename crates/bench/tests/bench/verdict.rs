@@ -125,5 +125,12 @@ fn the_report_says_that_a_graph_saves_nothing_on_the_cpu() {
     for record in &mut records {
         record.run.backend = "cpu".to_owned();
     }
-    assert!(page(&records).contains("On the CPU a graph makes the same calls as stream launches."));
+    let page = page(&records);
+    assert!(page.contains("On the CPU a graph makes the same calls as stream launches."));
+    assert!(
+        headline(&page).starts_with("Features of structures: "),
+        "{}",
+        headline(&page)
+    );
+    assert!(!page.contains("times as fast as stream launches"));
 }

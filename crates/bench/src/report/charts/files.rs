@@ -63,11 +63,18 @@ fn figure(threads: usize, points: &[&MergedPoint]) -> Option<Figure> {
         };
         let mut group = vec![row(&backend, Look::for_mode("graph", &[]), own_rate, None)];
         has_others |= !figures.references.is_empty();
+        // Other programs have no run of all features.
+        let does_less = if point.facts.workload.starts_with("all_files") {
+            ", areas alone"
+        } else {
+            ""
+        };
         for reference in &figures.references {
             if let Some(spread) = Spread::from_values(&reference.period_ns) {
                 let rate = spread.rate(atoms);
                 let ratio = own_rate.median / rate.median;
-                group.push(row(&reference.name, Look::OTHER, rate, Some(ratio)));
+                let label = format!("{}{does_less}", reference.name);
+                group.push(row(&label, Look::OTHER, rate, Some(ratio)));
             }
         }
         group.sort_by(|one, other| other.value.total_cmp(&one.value));

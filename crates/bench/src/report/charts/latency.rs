@@ -150,9 +150,17 @@ fn load(base: &MergedPoint, points: &[MergedPoint]) -> Option<Figure> {
     }
     let open = &base.figures()?.open;
     let (least, most) = (open.first()?, open.last()?);
+    let mut earlier = open[..open.len() - 1].iter();
+    let falls = earlier.any(|open| open.latency.p99_ns > most.latency.p99_ns);
+    let waking = if falls {
+        " Where batches are rare, cores and the device rest between them and take time to wake, so the \
+         tail can be longer than at a higher load."
+    } else {
+        ""
+    };
     let caption = format!(
         "Batches arrive at random. At {} of the closed loop's rate the p99 latency from arrival \
-         is {}, at {} it is {}.",
+         is {}, at {} it is {}.{waking}",
         format::percent(least.load),
         format::time(least.latency.p99_ns as f64),
         format::percent(most.load),

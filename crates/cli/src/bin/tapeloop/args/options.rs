@@ -21,13 +21,13 @@ pub(crate) struct Overrides {
     #[command(flatten)]
     features: FeatureArgs,
     #[command(flatten)]
-    reading: ReadingArgs,
+    set: SetArgs,
     #[command(flatten)]
-    engine: EngineArgs,
+    reading: ReadingArgs,
     #[command(flatten)]
     device: DeviceArgs,
     #[command(flatten)]
-    set: SetArgs,
+    engine: EngineArgs,
 }
 
 #[derive(Debug, Default, Args)]
@@ -65,6 +65,9 @@ pub(super) struct EngineArgs {
 
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct DeviceArgs {
+    /// Number of threads. [default: one for each core]
+    #[arg(long, value_name = "N", help_heading = heading::DEVICES, allow_negative_numbers = true, value_parser = whole_number)]
+    threads: Option<i64>,
     /// What to compute on: auto, cuda, cpu. [default: auto]
     #[arg(long, value_name = "NAME", help_heading = heading::DEVICES)]
     backend: Option<String>,
@@ -75,9 +78,6 @@ pub(super) struct DeviceArgs {
     /// GPUs to compute on together: numbers and UUIDs, separated by commas, or all.
     #[arg(long, value_name = "LIST", help_heading = heading::DEVICES, value_delimiter = ',')]
     devices: Vec<String>,
-    /// Number of threads. [default: one for each core]
-    #[arg(long, value_name = "N", help_heading = heading::DEVICES, allow_negative_numbers = true, value_parser = whole_number)]
-    threads: Option<i64>,
 }
 
 #[derive(Clone, Debug, Default, Args)]
