@@ -2,9 +2,10 @@
 
 >>> import pytapeloop
 >>> table = pytapeloop.features("structures/", features=["sasa", "torsions"])
+>>> table["sasa"]  # a column with its unit, which numpy.asarray takes
 >>> table.to_polars()  # or to_pandas(), to_arrow(), or any library that takes Arrow tables
 
-``features`` returns one table, ``tables`` several, ``stream`` an iterator of record batches, and
+``describe`` lists the features, and ``plot`` draws columns along a sequence. ``features`` returns one table, ``tables`` several, ``stream`` an iterator of record batches, and
 ``run`` writes files as the command ``tapeloop run`` does. ``Features`` keeps its engine for several
 calls, and ``ray.Features`` does so in the actors of Ray Data. Settings are the keys of the config
 file, such as ``backend="cpu"`` or ``sasa={"points": 256}``; docs/CONFIG.md lists them with their
@@ -17,14 +18,17 @@ The package ``tapeloop`` on PyPI is another project.
 """
 
 from . import ray
+from ._describe import describe
 from ._features import Features, RejectedWarning, features, stream, tables
 from ._inputs import Atoms
-from ._native import ConfigError, RecordBatch, Table, TapeloopError, __version__
+from ._native import Column, ConfigError, RecordBatch, Table, TapeloopError, __version__
+from ._plot import Plot, plot
 from ._program import run
 from ._replay import Constant, Input, Job, Launch, Output, Replay, Scratch
 
 __all__ = [
     "Atoms",
+    "Column",
     "ConfigError",
     "Constant",
     "Features",
@@ -32,6 +36,7 @@ __all__ = [
     "Job",
     "Launch",
     "Output",
+    "Plot",
     "RecordBatch",
     "RejectedWarning",
     "Replay",
@@ -39,7 +44,9 @@ __all__ = [
     "Table",
     "TapeloopError",
     "__version__",
+    "describe",
     "features",
+    "plot",
     "ray",
     "run",
     "stream",

@@ -7,12 +7,17 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from . import _native
 from ._inputs import grouped, structures_in
 from ._program import program
 from ._progress import Progress
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._settings import Settings
 
 OnReject = Literal["warn", "raise", "ignore"]
 
@@ -28,9 +33,10 @@ class Features:
     """An engine that computes features, kept for several calls. It serves one stream at a time.
 
     Args:
-        features: Names of features and presets, such as ``["sasa", "torsions"]``; the command
-            ``tapeloop features`` lists them with their formulas and units. None for the default of
-            the config file.
+        features: Names of features and presets, such as ``["sasa", "torsions"]``, and of columns for
+            the features that have them: ``"phi, psi"``. ``describe`` lists them with their formulas
+            and units. ``ligands``, ``interfaces``, ``hydrogen_bonds`` and ``residue_depth`` are
+            switched on by their names. None for all features, without these four.
         on_reject: What happens after a call if inputs were rejected: a ``RejectedWarning``
             (``"warn"``), a ``TapeloopError`` (``"raise"``), or nothing (``"ignore"``).
         settings: Keys of the config file except ``input`` and ``output``. Keys in tables are nested
@@ -47,20 +53,14 @@ class Features:
         features: str | Sequence[str] | None = None,
         *,
         on_reject: OnReject = "warn",
-        **settings: Any,
+        **settings: Unpack[Settings],
     ) -> None:
         if on_reject not in ("warn", "raise", "ignore"):
             raise ValueError(f"on_reject is {on_reject!r}; take warn, raise or ignore")
-        if features is not None:
-            settings["features"] = [features] if isinstance(features, str) else list(features)
         if settings.get("supervise") and "worker" not in settings:
             settings["worker"] = program()
         self._on_reject = on_reject
-        try:
-            text = json.dumps(settings, default=os.fspath, allow_nan=False)
-        except (TypeError, ValueError) as error:
-            raise _native.ConfigError(f"settings: {error}") from None
-        self._engine = _native.Engine(text)
+        self._engine = _native.Engine(settings_text(features, dict(settings)))
 
     def stream(
         self, inputs: Any, table: str = "residues", *, progress: bool | None = None
@@ -73,9 +73,9 @@ class Features:
                 Biotite's ``AtomArray`` or gemmi's ``Structure``, as an iterable, with names as a
                 mapping or as pairs. An iterable of structures is read bit by bit.
             table: ``residues``, ``chains``, ``structures``, ``contacts`` (with the setting
-                ``contacts.atom``), ``hydrogen_bonds`` (with ``hydrogen_bonds=True``),
-                ``ligands`` (with ``ligands="keep"``), ``interfaces`` (with
-                ``interfaces=True``) or ``variants``.
+                ``contacts.atom``), ``hydrogen_bonds``, ``ligands`` and ``interfaces`` (with the
+                features of these names, or ``hydrogen_bonds=True``, ``ligands="keep"`` and
+                ``interfaces=True``), or ``variants`` (with ``annotations`` of variants).
             progress: Whether the counts of inputs, structures and residues are shown from the first
                 second on. None for where standard error is a terminal, and in notebooks. True shows
                 them elsewhere too, as a line each 5 seconds.
@@ -202,6 +202,16 @@ class Features:
         warnings.warn(text, RejectedWarning, stacklevel=_caller_level())
 
 
+def settings_text(features: str | Sequence[str] | None, settings: dict[str, Any]) -> str:
+    """The settings as JSON, with the names of features."""
+    if features is not None:
+        settings["features"] = [features] if isinstance(features, str) else list(features)
+    try:
+        return json.dumps(settings, default=os.fspath, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise _native.ConfigError(f"settings: {error}") from None
+
+
 def _caller_level() -> int:
     """The ``stacklevel`` with which a warning names the line that called this package."""
     frame, level = sys._getframe(1), 1
@@ -217,7 +227,7 @@ def features(
     table: str = "residues",
     on_reject: OnReject = "warn",
     progress: bool | None = None,
-    **settings: Any,
+    **settings: Unpack[Settings],
 ) -> _native.Table:
     """Computes features of structures, and returns a table.
 
@@ -226,7 +236,7 @@ def features(
     Args:
         inputs: Paths of files, folders, globs, archives and lists, or structures in memory, as
             ``Features.stream`` takes them.
-        features: Names of features and presets, as ``Features`` takes them.
+        features: Names of features, presets and columns, as ``Features`` takes them.
         table: The name of the table, as ``Features.stream`` takes it.
         on_reject: ``"warn"``, ``"raise"`` or ``"ignore"``, as ``Features`` takes it.
         progress: Whether progress is shown, as by ``Features.stream``.
@@ -253,14 +263,14 @@ def tables(
     names: str | Sequence[str] = TABLES,
     on_reject: OnReject = "warn",
     progress: bool | None = None,
-    **settings: Any,
+    **settings: Unpack[Settings],
 ) -> dict[str, _native.Table]:
     """Computes features of structures once, and returns several tables by their names.
 
     Args:
         inputs: Paths of files, folders, globs, archives and lists, or structures in memory, as
             ``Features.stream`` takes them.
-        features: Names of features and presets, as ``Features`` takes them.
+        features: Names of features, presets and columns, as ``Features`` takes them.
         names: The names of the tables, as ``Features.stream`` takes them.
         on_reject: ``"warn"``, ``"raise"`` or ``"ignore"``, as ``Features`` takes it.
         progress: Whether progress is shown, as by ``Features.stream``.
@@ -285,7 +295,7 @@ def stream(
     table: str = "residues",
     on_reject: OnReject = "warn",
     progress: bool | None = None,
-    **settings: Any,
+    **settings: Unpack[Settings],
 ) -> Iterator[_native.RecordBatch]:
     """Computes features of structures, and yields the rows of a table as they are made, for sets that
     are larger than memory.
@@ -293,7 +303,7 @@ def stream(
     Args:
         inputs: Paths of files, folders, globs, archives and lists, or structures in memory, as
             ``Features.stream`` takes them.
-        features: Names of features and presets, as ``Features`` takes them.
+        features: Names of features, presets and columns, as ``Features`` takes them.
         table: The name of the table, as ``Features.stream`` takes it.
         on_reject: ``"warn"``, ``"raise"`` or ``"ignore"``, as ``Features`` takes it.
         progress: Whether progress is shown, as by ``Features.stream``.

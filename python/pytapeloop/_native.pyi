@@ -1,5 +1,5 @@
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, overload
 
 __version__: str
 
@@ -9,10 +9,39 @@ class TapeloopError(Exception):
 class ConfigError(TapeloopError):
     """Settings or inputs that cannot be used. The message lists all that is wrong."""
 
+class Column:
+    """A column of a table: a sequence of numbers, texts, or True and False, with None for null.
+    ``numpy.asarray(column)`` makes an array, in which null is NaN in numbers and None in others;
+    ``pyarrow.array(column)`` and ``polars.Series(column)`` take it without a copy. ``table["sasa"]``
+    returns it; it is not made by hand.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name of the column."""
+
+    @property
+    def unit(self) -> str:
+        """The unit, such as ``A^2`` or ``degrees``; empty if it has none."""
+
+    @property
+    def description(self) -> str:
+        """What the column holds, in a sentence."""
+
+    def __len__(self) -> int: ...
+    @overload
+    def __getitem__(self, key: int) -> float | int | bool | str | None: ...
+    @overload
+    def __getitem__(self, key: slice) -> Column: ...
+    def __iter__(self) -> Iterator[Any]: ...
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any: ...
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]: ...
+    def __arrow_c_schema__(self) -> object: ...
+
 class RecordBatch:
     """Rows of a table, which PyArrow, Polars, pandas and DuckDB take without a copy:
-    ``pyarrow.record_batch(batch)``, ``polars.DataFrame(batch)``. ``stream`` yields them; they are not
-    made by hand.
+    ``pyarrow.record_batch(batch)``, ``polars.DataFrame(batch)``. ``batch["sasa"]`` is a ``Column``.
+    ``stream`` yields them; they are not made by hand.
     """
 
     @property
@@ -28,13 +57,17 @@ class RecordBatch:
         """The names of the columns."""
 
     def __len__(self) -> int: ...
+    def __getitem__(self, name: str) -> Column: ...
+    def __contains__(self, name: str) -> bool: ...
+    def _repr_html_(self) -> str: ...
     def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]: ...
     def __arrow_c_schema__(self) -> object: ...
 
 class Table:
     """A table in memory, which PyArrow, Polars, pandas and DuckDB take without a copy:
-    ``pyarrow.table(table)``, ``polars.DataFrame(table)``, ``table.to_pandas()``. ``features`` and
-    ``tables`` return them; they are not made by hand.
+    ``pyarrow.table(table)``, ``polars.DataFrame(table)``, ``table.to_pandas()``. ``table["sasa"]`` is a
+    ``Column``, and ``"sasa" in table`` tells whether there is one. ``features`` and ``tables`` return
+    them; they are not made by hand.
     """
 
     @property
@@ -50,6 +83,22 @@ class Table:
         """The names of the columns."""
 
     def __len__(self) -> int: ...
+    def __getitem__(self, name: str) -> Column: ...
+    def __contains__(self, name: str) -> bool: ...
+    def _repr_html_(self) -> str: ...
+    def head(self, n: int = 5) -> Table:
+        """The first rows.
+
+        Args:
+            n: How many rows; all, if the table has no more.
+
+        Returns:
+            A table of these rows, without a copy.
+
+        Raises:
+            OverflowError: ``n`` is negative.
+        """
+
     def to_arrow(self) -> Any:
         """The table as a ``pyarrow.Table``, without a copy.
 
@@ -83,6 +132,7 @@ class Table:
     def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
     def __arrow_c_schema__(self) -> object: ...
     def _first_rejected(self) -> str | None: ...
+    def _draw(self, columns: Sequence[str], structure: str | None) -> str: ...
 
 class Replay:
     def __new__(
@@ -129,6 +179,8 @@ class Stream:
     def close(self) -> None: ...
     def table(self, name: str, batches: Sequence[RecordBatch]) -> Table: ...
 
+def describe(settings: str) -> tuple[str, str]: ...
+def settings() -> list[tuple[str, str]]: ...
 def kernels() -> tuple[str, list[str], dict[str, bytes]]: ...
 def mmcif_of_atoms(
     coordinates: Sequence[Sequence[float]],

@@ -9,10 +9,15 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from . import _native
 from ._progress import Progress
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._settings import RunSettings
 
 # How the lines of --progress-json begin: the counts, and how far the compilation of kernels is.
 PROGRESS = '{"progress":'
@@ -48,7 +53,7 @@ def run(
     overwrite: bool = False,
     resume: bool = False,
     progress: bool | None = None,
-    **settings: Any,
+    **settings: Unpack[RunSettings],
 ) -> dict[str, Any]:
     """Runs ``tapeloop run``, which writes tables into a folder.
 
@@ -78,7 +83,7 @@ def run(
     command += ["--output", os.fspath(output)] if output is not None else []
     command += ["--overwrite"] if overwrite else []
     command += ["--resume"] if resume else []
-    for key, value in _flat("", settings):
+    for key, value in _flat("", dict(settings)):
         command += ["--set", f"{key}={json.dumps(value, default=os.fspath)}"]
     shown = Progress(progress)
     command += ["--progress-json"] if shown.show is not None else []

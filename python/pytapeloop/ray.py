@@ -24,6 +24,9 @@ from . import _features
 
 if TYPE_CHECKING:
     import pyarrow
+    from typing_extensions import Unpack
+
+    from ._settings import Settings
 
 __all__ = ["Features"]
 
@@ -35,7 +38,7 @@ class Features:
     started again, and computes its batch again: no input is lost, and none has its rows twice.
 
     Args:
-        features: Names of features and presets, as ``pytapeloop.Features`` takes them.
+        features: Names of features, presets and columns, as ``pytapeloop.Features`` takes them.
         table: The name of the table, as ``pytapeloop.Features.stream`` takes it. A data set has rows
             of one table.
         path_column: The column of the batches with the paths.
@@ -58,7 +61,7 @@ class Features:
         table: str = "residues",
         path_column: str = "path",
         bytes_column: str = "bytes",
-        **settings: Any,
+        **settings: Unpack[Settings],
     ) -> None:
         threads = _threads_of_actor()
         if threads is not None:

@@ -5,7 +5,7 @@ use pyo3::create_exception;
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::sync::Mutex;
 use std::time::Duration;
 use tapeloop::ErrorKind;
@@ -34,6 +34,14 @@ pub(crate) fn raised(error: &tapeloop::Error) -> PyErr {
     }
 }
 
+/// The settings, which are a JSON object of config keys.
+pub(crate) fn object_of(settings: &str) -> PyResult<Map<String, Value>> {
+    match serde_json::from_str(settings) {
+        Ok(Value::Object(settings)) => Ok(settings),
+        _ => Err(ConfigError::new_err("the settings are not a JSON object")),
+    }
+}
+
 /// An engine that is used by one stream at a time.
 #[pyclass(module = "pytapeloop._native", frozen)]
 pub(crate) struct Engine(FeatureEngine);
@@ -43,9 +51,7 @@ impl Engine {
     /// `settings` is a JSON object of config keys.
     #[new]
     fn new(py: Python<'_>, settings: &str) -> PyResult<Self> {
-        let Ok(Value::Object(settings)) = serde_json::from_str(settings) else {
-            return Err(ConfigError::new_err("the settings are not a JSON object"));
-        };
+        let settings = object_of(settings)?;
         let engine = py.detach(|| FeatureEngine::new(&settings));
         engine.map(Engine).map_err(|error| raised(&error))
     }

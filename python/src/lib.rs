@@ -2,11 +2,14 @@
 //! other libraries take by Arrow's PyCapsule interface.
 
 mod atoms;
+mod column;
+mod declarations;
 mod device;
 mod dlpack;
 mod engine;
 mod kernels;
 mod launches;
+mod preview;
 mod replay;
 mod table;
 mod typed;
@@ -19,11 +22,14 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("TapeloopError", py.get_type::<engine::TapeloopError>())?;
     module.add("ConfigError", py.get_type::<engine::ConfigError>())?;
+    module.add_class::<column::Column>()?;
     module.add_class::<engine::Engine>()?;
     module.add_class::<engine::Stream>()?;
     module.add_class::<replay::Replay>()?;
     module.add_class::<table::RecordBatch>()?;
     module.add_class::<table::Table>()?;
     module.add_function(wrap_pyfunction!(atoms::mmcif_of_atoms, module)?)?;
+    module.add_function(wrap_pyfunction!(declarations::describe, module)?)?;
+    module.add_function(wrap_pyfunction!(declarations::settings, module)?)?;
     module.add_function(wrap_pyfunction!(kernels::kernels, module)?)
 }

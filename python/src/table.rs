@@ -1,20 +1,32 @@
 //! [`RecordBatch`] and [`Table`]: rows that other libraries take without a copy.
 
+use crate::column::Column;
+use crate::preview::Preview;
 use arrow_array::cast::AsArray;
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, to_ffi};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{Array, RecordBatchIterator, StructArray};
-use arrow_schema::SchemaRef;
+use arrow_schema::{Field, SchemaRef};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
+use std::slice;
+use tapeloop_cli::strip::draw_table;
 
-fn failed(error: &arrow_schema::ArrowError) -> PyErr {
+pub(crate) fn failed(error: &arrow_schema::ArrowError) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
 fn schema_capsule<'py>(py: Python<'py>, schema: &SchemaRef) -> PyResult<Bound<'py, PyCapsule>> {
     let schema = FFI_ArrowSchema::try_from(schema.as_ref()).map_err(|error| failed(&error))?;
+    PyCapsule::new_with_value(py, schema, c"arrow_schema")
+}
+
+pub(crate) fn field_capsule<'py>(
+    py: Python<'py>,
+    field: &Field,
+) -> PyResult<Bound<'py, PyCapsule>> {
+    let schema = FFI_ArrowSchema::try_from(field).map_err(|error| failed(&error))?;
     PyCapsule::new_with_value(py, schema, c"arrow_schema")
 }
 
@@ -24,9 +36,9 @@ fn names(schema: &SchemaRef) -> Vec<String> {
 }
 
 /// Rows of a table, which PyArrow, Polars, pandas and DuckDB take without a copy:
-/// ``pyarrow.record_batch(batch)``, ``polars.DataFrame(batch)``. ``stream`` yields them; they are not
-/// made by hand.
-#[pyclass(module = "pytapeloop", frozen)]
+/// ``pyarrow.record_batch(batch)``, ``polars.DataFrame(batch)``. ``batch["sasa"]`` is a ``Column``.
+/// ``stream`` yields them; they are not made by hand.
+#[pyclass(module = "pytapeloop", frozen, mapping)]
 pub(crate) struct RecordBatch(arrow_array::RecordBatch);
 
 impl RecordBatch {
@@ -63,9 +75,20 @@ impl RecordBatch {
         self.0.num_rows()
     }
 
+    fn __getitem__(&self, name: &str) -> PyResult<Column> {
+        Column::of_table(&self.0.schema(), slice::from_ref(&self.0), name)
+    }
+
+    fn __contains__(&self, name: &str) -> bool {
+        self.0.schema().column_with_name(name).is_some()
+    }
+
     fn __repr__(&self) -> String {
-        let (rows, columns) = (self.0.num_rows(), self.0.num_columns());
-        format!("<pytapeloop.RecordBatch of {rows} rows and {columns} columns>")
+        Preview::new("RecordBatch", &self.0.schema(), slice::from_ref(&self.0)).text()
+    }
+
+    fn _repr_html_(&self) -> String {
+        Preview::new("RecordBatch", &self.0.schema(), slice::from_ref(&self.0)).html()
     }
 
     /// The rows by Arrow's C data interface.
@@ -91,9 +114,10 @@ impl RecordBatch {
 }
 
 /// A table in memory, which PyArrow, Polars, pandas and DuckDB take without a copy:
-/// ``pyarrow.table(table)``, ``polars.DataFrame(table)``, ``table.to_pandas()``. ``features`` and
-/// ``tables`` return them; they are not made by hand.
-#[pyclass(module = "pytapeloop", frozen, subclass)]
+/// ``pyarrow.table(table)``, ``polars.DataFrame(table)``, ``table.to_pandas()``. ``table["sasa"]`` is a
+/// ``Column``, and ``"sasa" in table`` tells whether there is one. ``features`` and ``tables`` return
+/// them; they are not made by hand.
+#[pyclass(module = "pytapeloop", frozen, mapping, subclass)]
 pub(crate) struct Table {
     schema: SchemaRef,
     batches: Vec<arrow_array::RecordBatch>,
@@ -129,9 +153,51 @@ impl Table {
         self.num_rows()
     }
 
+    fn __getitem__(&self, name: &str) -> PyResult<Column> {
+        Column::of_table(&self.schema, &self.batches, name)
+    }
+
+    fn __contains__(&self, name: &str) -> bool {
+        self.schema.column_with_name(name).is_some()
+    }
+
     fn __repr__(&self) -> String {
-        let (rows, columns) = (self.num_rows(), self.num_columns());
-        format!("<pytapeloop.Table of {rows} rows and {columns} columns>")
+        Preview::new("Table", &self.schema, &self.batches).text()
+    }
+
+    fn _repr_html_(&self) -> String {
+        Preview::new("Table", &self.schema, &self.batches).html()
+    }
+
+    /// The first rows.
+    ///
+    /// Args:
+    ///     n: How many rows; all, if the table has no more.
+    ///
+    /// Returns:
+    ///     A table of these rows, without a copy.
+    ///
+    /// Raises:
+    ///     OverflowError: ``n`` is negative.
+    #[pyo3(signature = (n = 5))]
+    fn head(&self, n: usize) -> Table {
+        let mut left = n;
+        let part = |batch: &arrow_array::RecordBatch| {
+            let rows = left.min(batch.num_rows());
+            left -= rows;
+            (rows > 0).then(|| batch.slice(0, rows))
+        };
+        Table {
+            schema: SchemaRef::clone(&self.schema),
+            batches: self.batches.iter().map_while(part).collect(),
+        }
+    }
+
+    /// Columns of a structure along its sequence, as an SVG file.
+    #[pyo3(name = "_draw")]
+    fn draw(&self, columns: Vec<String>, structure: Option<&str>) -> PyResult<String> {
+        let drawn = draw_table(&self.schema, &self.batches, &columns, structure);
+        drawn.map_err(|error| PyValueError::new_err(error.to_string()))
     }
 
     /// Of a table of rejected inputs: the first one and its reason.

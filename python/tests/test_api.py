@@ -46,7 +46,7 @@ def test_docstrings_have_arguments_results_and_errors(name, function, doc):
         assert section(doc, "Returns") or section(doc, "Yields")
 
 
-@pytest.mark.parametrize("name", ["ConfigError", "RecordBatch", "Table", "TapeloopError"])
+@pytest.mark.parametrize("name", ["Column", "ConfigError", "RecordBatch", "Table", "TapeloopError"])
 def test_stubs_say_what_the_native_module_says(name):
     native, stub = getattr(pytapeloop, name), CLASSES[name]
     assert same_words(ast.get_docstring(stub), native.__doc__)
@@ -62,12 +62,25 @@ def same_words(one, other):
     return one.split() == other.split()
 
 
+def printed_by(script):
+    """What a script of the repository prints."""
+    command = [sys.executable, ROOT / "scripts" / script]
+    return subprocess.run(command, capture_output=True, text=True, check=True, cwd="/").stdout
+
+
+def test_the_types_of_settings_are_those_that_the_config_declares():
+    settings = (ROOT / "python/pytapeloop/_settings.py").read_text()
+    printed = printed_by("make_python_settings.py")
+    hint = "run scripts/make_python_settings.py > python/pytapeloop/_settings.py"
+    assert settings == printed, hint
+    assert 'backend: Literal["auto", "cuda", "cpu"]' in settings
+    compile(settings, "_settings.py", "exec")
+    for function in (pytapeloop.features, pytapeloop.Features.__init__, pytapeloop.ray.Features.__init__):
+        assert function.__annotations__["settings"] == "Unpack[Settings]"
+
+
 def test_the_page_is_that_of_the_docstrings():
-    script = ROOT / "scripts/make_python_api.py"
-    printed = subprocess.run(
-        [sys.executable, script], capture_output=True, text=True, check=True, cwd="/"
-    )
     page = (ROOT / "docs/PYTHON_API.md").read_text()
-    assert page == printed.stdout, "run scripts/make_python_api.py > docs/PYTHON_API.md"
+    assert page == printed_by("make_python_api.py"), "run scripts/make_python_api.py > docs/PYTHON_API.md"
     for name in {*pytapeloop.__all__, "ray.Features"} - {"__version__", "ray"}:
         assert f"\n## {name}\n" in page, name

@@ -15,6 +15,8 @@ pub mod core_time;
 #[doc(hidden)]
 pub mod exit_codes;
 mod feature_engine;
+#[doc(hidden)]
+pub mod feature_list;
 #[cfg(any(fuzzing, test))]
 #[doc(hidden)]
 pub mod fuzzing;
@@ -44,6 +46,8 @@ pub mod run_json;
 pub mod selection;
 #[doc(hidden)]
 pub mod source_thread;
+#[doc(hidden)]
+pub mod strip;
 #[doc(hidden)]
 pub mod table_plan;
 #[doc(hidden)]

@@ -2,12 +2,14 @@
 
 use super::resolve_dots;
 use super::resolver::Resolver;
+use super::setting_values::SettingValues;
 use serde_json::json;
 use std::path::PathBuf;
 use tapeloop_annotations::UnmatchedTables;
 use tapeloop_files::text_of;
 
 pub(super) fn resolve_annotations(keys: &mut Resolver) -> Vec<PathBuf> {
+    keys.takes("annotations", SettingValues::Path.or_list());
     let set = keys.texts("annotations");
     let paths: Vec<PathBuf> = set.map_or(Vec::new(), |(items, origin)| {
         let resolve = |item| resolve_dots(origin.join(item));

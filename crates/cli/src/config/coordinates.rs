@@ -1,6 +1,7 @@
 //! The key of coordinates.
 
 use super::resolver::Resolver;
+use super::setting_values::SettingValues;
 use serde_json::json;
 
 /// Names of the atoms whose coordinates may be columns, in the order of the columns.
@@ -44,6 +45,8 @@ impl CoordinateAtoms {
 /// The atoms whose coordinates the table of residues gets.
 pub(super) fn resolve_coordinates(keys: &mut Resolver) -> CoordinateAtoms {
     const KEY: &str = "coordinates";
+    let names = WORDS.iter().map(|(name, _)| *name).collect();
+    keys.takes(KEY, SettingValues::Choice(names).or_list());
     let words = keys.texts(KEY).map_or(Vec::new(), |(words, _)| words);
     let mut atoms = CoordinateAtoms::NONE;
     for word in &words {

@@ -1,6 +1,7 @@
 //! The keys `device` and `devices`.
 
 use super::resolver::{Resolver, range_text};
+use super::setting_values::SettingValues;
 use serde_json::{Value as Json, json};
 use std::ops::RangeInclusive;
 use tapeloop::backend::{DeviceChoice, DeviceSet};
@@ -39,8 +40,14 @@ pub(super) fn resolve_devices(keys: &mut Resolver) -> DeviceSet {
     several.or(one.map(DeviceSet::from)).unwrap_or_default()
 }
 
+/// The ordinal of a device, or its UUID or another text that names it.
+fn numbers_and_names() -> SettingValues {
+    SettingValues::OneOf(vec![SettingValues::Integer, SettingValues::Text])
+}
+
 /// A number, or a string that names a device.
 fn resolve_one(keys: &mut Resolver) -> Option<DeviceChoice> {
+    keys.takes(ONE, numbers_and_names());
     match keys.entry(ONE)?.value {
         Value::Integer(_) => {
             let ordinal = keys.integer_if_set(ONE, ORDINALS)?;
@@ -61,6 +68,7 @@ fn resolve_one(keys: &mut Resolver) -> Option<DeviceChoice> {
 
 /// `"all"`, or a list of different numbers and UUIDs; one of them may stand without brackets.
 fn resolve_several(keys: &mut Resolver) -> Option<DeviceSet> {
+    keys.takes(SEVERAL, numbers_and_names().or_list());
     let items = match keys.entry(SEVERAL)?.value {
         Value::Array(items) => items,
         single => vec![single],

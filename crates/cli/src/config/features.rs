@@ -3,7 +3,9 @@
 use super::resolver::Resolver;
 use serde_json::{Value as Json, json};
 use std::ops::RangeInclusive;
-use tapeloop::features::{Cutoff, FeatureConfig, FeatureName, Fusion, Reals, Setting, TableName};
+use tapeloop::features::{
+    ColumnKind, Cutoff, FeatureConfig, FeatureName, Fusion, Reals, Setting, TableName,
+};
 use tapeloop_files::did_you_mean;
 
 /// Range of a cutoff, in angstrom.
@@ -138,6 +140,8 @@ fn instead_of(name: &str) -> String {
 /// The feature that a column belongs to.
 pub struct ColumnPlace {
     pub feature: FeatureName,
+    /// The meaning of its values.
+    pub kind: ColumnKind,
     table: TableName,
     /// A key and the value that gives the feature the column, if it lacks the column by default.
     pub setting: Option<(&'static str, Json)>,
@@ -175,6 +179,7 @@ pub fn feature_of_column(name: &str) -> Option<ColumnPlace> {
         let column = columns.iter().find(|column| column.name == name)?;
         Some(ColumnPlace {
             feature,
+            kind: column.kind,
             table: column.table,
             setting,
         })
@@ -233,7 +238,7 @@ fn read_setting(keys: &mut Resolver, key: &'static str, default: &Setting) -> Op
         Setting::Integer(_, range) => {
             Setting::Integer(keys.integer_if_set(key, range.clone())?, range.clone())
         }
-        Setting::Flag(_) => Setting::Flag(keys.value(key, "true or false")?),
+        Setting::Flag(_) => Setting::Flag(keys.flag_if_set(key)?),
         Setting::Choice(_, words) => {
             let choices: Vec<_> = words.iter().map(|word| (*word, ())).collect();
             Setting::Choice(keys.choice_if_set(key, &choices)?.0, words)

@@ -3,6 +3,7 @@
 use super::super::trusted_code;
 use super::resolve_dots;
 use super::resolver::Resolver;
+use super::setting_values::SettingValues;
 use serde::Deserialize;
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
@@ -56,6 +57,7 @@ pub(super) fn resolve_kernels(keys: &mut Resolver) -> Vec<OwnKernel> {
 
 /// The kernels, and the tables that give them.
 fn read_kernels(keys: &mut Resolver) -> (Vec<OwnKernel>, Vec<Json>) {
+    keys.takes(KEY, SettingValues::Tables);
     let none = (Vec::new(), Vec::new());
     let Some(entry) = keys.entry(KEY) else {
         return none;

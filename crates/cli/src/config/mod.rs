@@ -17,6 +17,7 @@ mod reading;
 mod reduction;
 mod removed;
 mod resolver;
+mod setting_values;
 mod tables;
 mod toml_text;
 
@@ -28,6 +29,7 @@ use kernels::resolve_kernels;
 use reading::{check_ligands, resolve_reading};
 use resolver::{Resolver, named};
 use serde_json::{Value as Json, json};
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -56,6 +58,7 @@ pub use reading::ASSEMBLIES;
 pub use reduction::{Reduction, Statistic};
 pub use removed::is_removed;
 pub use resolver::range_text;
+pub use setting_values::SettingValues;
 pub use tables::{
     Compression, OptionalColumns, RowKind, TABLES_WITH_ROWS, TableFormat, TableSet, TableSettings,
 };
@@ -151,6 +154,8 @@ pub struct Config {
     pub timeline: Option<PathBuf>,
     /// The resolved value of every key, in the order of `docs/CONFIG.md`.
     pub settings: Vec<(&'static str, Json)>,
+    /// The values that each key takes.
+    pub values: BTreeMap<String, SettingValues>,
 }
 
 /// The size of a batch, in residues.
@@ -261,6 +266,7 @@ impl Config {
             nvrtc,
             kernel_cache,
             timeline,
+            values: keys.values_taken(),
             settings: keys.finish()?,
         })
     }
@@ -285,6 +291,7 @@ impl Config {
 }
 
 fn resolve_input(keys: &mut Resolver) -> Vec<String> {
+    keys.takes("input", SettingValues::Path.or_list());
     let set = keys.texts("input");
     let input = set.map_or(Vec::new(), |(items, origin)| {
         let text = |path: PathBuf| text_of(&resolve_dots(origin.join(path)));
@@ -341,6 +348,7 @@ fn resolve_parsed<T: ToString>(
 }
 
 fn resolve_output(keys: &mut Resolver) -> PathBuf {
+    keys.takes("output", SettingValues::Path);
     let set = keys.text("output").map(|(path, _)| path);
     let path = set.unwrap_or_else(|| OUTPUT.to_owned());
     keys.record("output", json!(path));
@@ -349,6 +357,7 @@ fn resolve_output(keys: &mut Resolver) -> PathBuf {
 
 /// A path that starts from the current folder, whichever file sets it.
 fn resolve_path(keys: &mut Resolver, key: &'static str) -> Option<PathBuf> {
+    keys.takes(key, SettingValues::Path);
     let path = keys.text(key).map(|(path, _)| PathBuf::from(path));
     keys.record(key, json!(path));
     path
@@ -367,6 +376,7 @@ fn resolve_code_path(keys: &mut Resolver, key: &'static str) -> Option<PathBuf> 
 
 /// A path that starts from the config file's folder.
 fn resolve_topology(keys: &mut Resolver) -> Option<PathBuf> {
+    keys.takes("topology", SettingValues::Path);
     let set = keys.text("topology");
     let path = set.map(|(path, origin)| resolve_dots(origin.join(path)));
     keys.record("topology", json!(path.as_deref().map(text_of)));
@@ -405,6 +415,11 @@ fn resolve_policy(keys: &mut Resolver) -> Policy {
 
 /// `"off"`, `"first"`, or N, to compare every N-th batch.
 fn resolve_verify(keys: &mut Resolver) -> Verify {
+    let words = SettingValues::Choice(vec!["first", "off"]);
+    keys.takes(
+        "verify",
+        SettingValues::OneOf(vec![words, SettingValues::Integer]),
+    );
     let entry = keys.entry("verify");
     if entry.is_some_and(|entry| entry.value.is_integer()) {
         let number = keys.integer("verify", 1, 1..=i64::from(u32::MAX)) as u32;

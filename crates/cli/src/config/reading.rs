@@ -1,6 +1,7 @@
 //! The keys that decide what is read from a structure file.
 
 use super::resolver::Resolver;
+use super::setting_values::SettingValues;
 use serde_json::json;
 use tapeloop::structure::{
     Assembly, BFactorKind, ChainSplit, Check, CheckSet, Format, Models, ReadLimits, ReadOptions,
@@ -64,13 +65,18 @@ pub(super) fn resolve_reading(keys: &mut Resolver, has_topology: bool) -> ReadOp
 /// True for files that may be cut short, or the names of checks.
 fn resolve_strict(keys: &mut Resolver) -> CheckSet {
     let truncated = CheckSet::NONE.with(Check::Truncated);
+    let names: Vec<&str> = Check::ALL.iter().map(|check| check.name()).collect();
+    let checks = SettingValues::Choice(names.clone()).or_list();
+    keys.takes(
+        "strict",
+        SettingValues::OneOf(vec![SettingValues::Flag, checks]),
+    );
     let flag = keys.entry("strict").and_then(|entry| entry.value.as_bool());
     if let Some(flag) = flag {
         keys.record("strict", json!(flag));
         return if flag { truncated } else { CheckSet::NONE };
     }
-    let names = Check::ALL.iter().map(|check| check.name());
-    let names = keys.names("strict", &names.collect::<Vec<_>>());
+    let names = keys.names("strict", &names);
     keys.record(
         "strict",
         names.as_ref().map_or(json!(false), |names| json!(names)),

@@ -2,8 +2,10 @@
 
 use super::raw::{Entry, Origin, RawConfig};
 use super::removed::removed_in;
+use super::setting_values::SettingValues;
 use serde::de::DeserializeOwned;
 use serde_json::{Value as Json, json};
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 use tapeloop::error::{Error, Result};
@@ -18,6 +20,7 @@ use toml::Value;
 pub(super) struct Resolver {
     raw: RawConfig,
     settings: Vec<(&'static str, Json)>,
+    values: BTreeMap<String, SettingValues>,
     problems: Vec<(Option<Origin>, String)>,
 }
 
@@ -27,6 +30,7 @@ impl Resolver {
         let mut keys = Resolver {
             raw,
             settings: Vec::new(),
+            values: BTreeMap::new(),
             problems: Vec::new(),
         };
         for (key, text) in &removed {
@@ -47,6 +51,17 @@ impl Resolver {
     /// Records the resolved value of `key`.
     pub(super) fn record(&mut self, key: &'static str, value: Json) {
         self.settings.push((key, value));
+    }
+
+    /// Records the values that `key` takes. Methods that ask for a value of one kind do so too, unless this
+    /// one was called before.
+    pub(super) fn takes(&mut self, key: &str, values: SettingValues) {
+        self.values.entry(key.to_owned()).or_insert(values);
+    }
+
+    /// The values that each key takes which has been asked for.
+    pub(super) fn values_taken(&self) -> BTreeMap<String, SettingValues> {
+        self.values.clone()
     }
 
     /// Records that the value of `key` cannot be used.
@@ -121,6 +136,7 @@ impl Resolver {
 
     /// An integer of `range`, if the key is set.
     pub(super) fn integer_if_set(&mut self, key: &str, range: RangeInclusive<i64>) -> Option<i64> {
+        self.takes(key, SettingValues::Integer);
         let value = self.value(key, "an integer")?;
         self.are_within(key, &[value], &range).then_some(value)
     }
@@ -131,15 +147,22 @@ impl Resolver {
         key: &str,
         range: &RangeInclusive<i64>,
     ) -> Option<Vec<i64>> {
+        self.takes(key, SettingValues::Integer.or_list());
         let values: Vec<i64> = self.values(key, "an integer or a list of integers")?;
         self.are_within(key, &values, range).then_some(values)
     }
 
     /// True or false.
     pub(super) fn flag(&mut self, key: &'static str, default: bool) -> bool {
-        let value = self.value(key, "true or false").unwrap_or(default);
+        let value = self.flag_if_set(key).unwrap_or(default);
         self.record(key, json!(value));
         value
+    }
+
+    /// True or false, if the key is set.
+    pub(super) fn flag_if_set(&mut self, key: &str) -> Option<bool> {
+        self.takes(key, SettingValues::Flag);
+        self.value(key, "true or false")
     }
 
     /// One of several named values; the first is the default.
@@ -159,6 +182,8 @@ impl Resolver {
         key: &str,
         choices: &[(&'static str, T)],
     ) -> Option<(&'static str, T)> {
+        let names: Vec<&'static str> = choices.iter().map(|(name, _)| *name).collect();
+        self.takes(key, SettingValues::Choice(names.clone()));
         let find = |text: &str| choices.iter().copied().find(|(name, _)| *name == text);
         let value = self.entry(key)?.value;
         // `--set assembly=1` means the name "1".
@@ -168,7 +193,6 @@ impl Resolver {
         {
             return Some(choice);
         }
-        let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
         let quoted: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
         let text: String = self.typed(key, value, &format!("one of {}", quoted.join(", ")))?;
         let choice = find(&text);
@@ -184,6 +208,7 @@ impl Resolver {
 
     /// A string that is not empty, if the key is set, and where it is set.
     pub(super) fn text(&mut self, key: &'static str) -> Option<(String, Origin)> {
+        self.takes(key, SettingValues::Text);
         let text: String = self.value(key, "a string")?;
         if text.is_empty() {
             self.problem(key, "is empty");
@@ -195,6 +220,7 @@ impl Resolver {
     /// [`Resolver::text`] for a path to code that the program runs. Configs are copied and
     /// downloaded, so the file may name such a path only if the user trusts the file.
     pub(super) fn code_path(&mut self, key: &'static str) -> Option<(String, Origin)> {
+        self.takes(key, SettingValues::Path);
         let (path, origin) = self.text(key)?;
         if !self.is_trusted(&origin) {
             let text = format!(
@@ -215,6 +241,7 @@ impl Resolver {
     /// A string or a list of strings, none of them empty, if the key is set, and where it is
     /// set.
     pub(super) fn texts(&mut self, key: &'static str) -> Option<(Vec<String>, Origin)> {
+        self.takes(key, SettingValues::Text.or_list());
         let texts: Vec<String> = self.values(key, "a string or a list of strings")?;
         if texts.iter().any(String::is_empty) {
             self.problem(key, "holds an empty string");
@@ -228,6 +255,7 @@ impl Resolver {
         key: &'static str,
         known: &[&'static str],
     ) -> Option<Vec<String>> {
+        self.takes(key, SettingValues::Choice(known.to_vec()).or_list());
         let (names, _) = self.texts(key)?;
         for (index, name) in names.iter().enumerate() {
             if !known.contains(&name.as_str()) {
@@ -245,12 +273,14 @@ impl Resolver {
 
     /// A number of `range`, if the key is set.
     pub(super) fn real(&mut self, key: &str, range: &RangeInclusive<f64>) -> Option<f64> {
+        self.takes(key, SettingValues::Number);
         let value = self.value(key, "a number")?;
         self.are_within(key, &[value], range).then_some(value)
     }
 
     /// A number or a list of numbers of `range`, if the key is set.
     pub(super) fn reals(&mut self, key: &str, range: &RangeInclusive<f64>) -> Option<Vec<f64>> {
+        self.takes(key, SettingValues::Number.or_list());
         let values: Vec<f64> = self.values(key, "a number or a list of numbers")?;
         self.are_within(key, &values, range).then_some(values)
     }

@@ -4,6 +4,7 @@ use super::Reduction;
 use super::condition::Condition;
 use super::coordinates::CoordinateAtoms;
 use super::resolver::{Resolver, named};
+use super::setting_values::SettingValues;
 use serde_json::{Value as Json, json};
 use tapeloop::features::{FeatureConfig, TableName};
 use tapeloop_annotations::{Level, WantedColumns};
@@ -273,6 +274,7 @@ pub(super) fn resolve_tables(
 fn resolve_written(keys: &mut Resolver) -> TableSet {
     const KEY: &str = "tables.written";
     let all = TableSet::ALL.names();
+    keys.takes(KEY, SettingValues::Choice(all.clone()).or_list());
     let set = keys.texts(KEY).map(|(names, _)| names);
     let names = set.unwrap_or_else(|| all.iter().map(|&name| name.to_owned()).collect());
     let wrong = names.iter().find(|name| RowKind::of_table(name).is_none());

@@ -36,6 +36,22 @@ fn has_all(message: &str, place: &str, key: &str, words: &[&str]) {
 }
 
 #[test]
+fn the_values_of_each_key_are_declared() {
+    let config = resolve("").unwrap();
+    for (key, _) in &config.settings {
+        assert!(config.values.contains_key(*key), "{key}");
+    }
+    let choice = SettingValues::Choice(vec!["auto", "cuda", "cpu"]);
+    assert_eq!(config.values["backend"], choice);
+    assert_eq!(config.values["topology"], SettingValues::Path);
+    assert_eq!(config.values["hse_a.radius"], SettingValues::Number);
+    assert_eq!(
+        config.values["device"],
+        SettingValues::OneOf(vec![SettingValues::Integer, SettingValues::Text])
+    );
+}
+
+#[test]
 fn keys_that_are_not_set_have_their_defaults() {
     let config = resolve("").unwrap();
     assert_eq!((config.slots, config.threads), (None, 0));

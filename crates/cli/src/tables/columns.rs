@@ -3,6 +3,7 @@
 use super::super::config::{ASSEMBLIES, OptionalColumns, Reduction, RowKind};
 use super::column::{Column, OfRow, TextOfRow};
 use super::structure_rows::{PairSide, StructureRows};
+use std::collections::HashSet;
 use std::sync::OnceLock;
 use tapeloop::features::{ColumnDecl, TableName};
 use tapeloop::structure::Assembly;
@@ -42,6 +43,15 @@ pub fn name_taken(
         let again = names().enumerate().find(is_again);
         again.map(|(_, name)| (kind, name.clone()))
     })
+}
+
+/// The names of the columns of all tables that no feature computes: those that identify a row, frames and
+/// coordinates.
+pub fn identifying_columns() -> HashSet<String> {
+    let sources = ColumnSources::of_features(&|_| Vec::new());
+    let columns = |kind| columns(kind, &sources, OptionalColumns::ALL).into_iter();
+    let all = RowKind::ALL.into_iter().flat_map(columns);
+    all.map(|column| column.spec.name).collect()
 }
 
 /// All columns of a table.

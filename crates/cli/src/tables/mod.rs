@@ -7,6 +7,7 @@
 mod annotation_column;
 mod arrow_batches;
 mod arrow_file;
+mod cell;
 mod column;
 mod columns;
 mod coordinates;
@@ -29,7 +30,8 @@ mod text_file;
 pub use arrow_batches::{TableBatch, send};
 use arrow_file::file_schema;
 use arrow_schema::SchemaRef;
-pub use columns::{ColumnSources, name_taken};
+pub use cell::{Cell, decimals};
+pub use columns::{ColumnSources, identifying_columns, name_taken};
 pub use coordinates::Coordinates;
 use crossbeam_channel::Sender;
 use part_file::{CompletePart, FileSpec, publish};

@@ -1,8 +1,8 @@
 //! A short table of a structure, for a reader at a terminal.
 
+use super::cell::{Cell, decimals};
 use super::column::Column;
 use super::structure_rows::{RowRange, StructureRows, row_count};
-use super::text_file::Values;
 use crate::config::RowKind;
 use arrow_array::{Array, ArrayRef};
 use std::io::Write;
@@ -176,29 +176,15 @@ fn named(record: &StructureRows, rows: &[usize]) -> Vec<Shown> {
 }
 
 fn cells(array: &ArrayRef, rows: usize) -> Vec<String> {
-    let values = Values::new(array);
-    let real = |row: usize| match values {
-        Values::Real(reals) => Some(f64::from(reals.value(row))),
-        Values::Half(halves) => Some(halves.value(row).to_f64()),
-        Values::Double(reals) => Some(reals.value(row)),
-        _ => None,
+    let cells: Vec<Cell<'_>> = (0..rows).map(|row| Cell::new(array, row)).collect();
+    let decimals = decimals(&cells);
+    let text = |cell: &Cell<'_>| match cell {
+        Cell::Null => NULL.to_owned(),
+        Cell::Text(text) => printable(text).into_owned(),
+        Cell::Integer(integer) => integer.to_string(),
+        Cell::Unsigned(integer) => integer.to_string(),
+        Cell::Real(real) => format!("{real:.decimals$}"),
+        Cell::Flag(flag) => if *flag { "yes" } else { "no" }.to_owned(),
     };
-    let present = (0..rows).filter(|&row| array.is_valid(row));
-    let largest = present.filter_map(real).map(f64::abs).fold(0.0, f64::max);
-    let decimals = match largest {
-        size if size >= 100.0 => 1,
-        size if size >= 10.0 => 2,
-        _ => 3,
-    };
-    let cell = |row: usize| match &values {
-        _ if array.is_null(row) => NULL.to_owned(),
-        Values::Text(keys, texts) => printable(texts.value(keys.value(row) as usize)).into_owned(),
-        Values::Integer(integers) => integers.value(row).to_string(),
-        Values::Long(integers) => integers.value(row).to_string(),
-        Values::Flag(flags) => if flags.value(row) { "yes" } else { "no" }.to_owned(),
-        Values::Real(_) | Values::Half(_) | Values::Double(_) => {
-            format!("{:.decimals$}", real(row).unwrap_or_default())
-        }
-    };
-    (0..rows).map(cell).collect()
+    cells.iter().map(text).collect()
 }

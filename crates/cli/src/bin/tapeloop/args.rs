@@ -4,7 +4,6 @@ mod benchmark;
 mod options;
 mod packing;
 
-use crate::feature_list::Listing;
 pub(super) use benchmark::BenchArgs;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, CommandFactory, Parser, Subcommand};
@@ -16,6 +15,7 @@ use std::path::{Path, PathBuf};
 use tapeloop::error::{Error, Result};
 use tapeloop::structure::Format;
 use tapeloop_cli::config::{Config, TableFormat};
+use tapeloop_cli::feature_list::Listing;
 use tapeloop_files::{path_of, shown, text_of};
 
 /// The name of standard input among inputs, and of standard output as `--output`.

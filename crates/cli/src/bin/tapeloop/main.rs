@@ -11,7 +11,6 @@ mod bottleneck;
 mod devices;
 mod doctor;
 mod dry_run;
-mod feature_list;
 mod generate;
 mod graph;
 mod inspect;
@@ -33,11 +32,11 @@ mod validate;
 mod waits;
 
 use args::{Cli, Command, FeaturesArgs, GraphArgs, KernelCommand};
-use feature_list::Listing;
 use std::io::Write;
 use std::process::ExitCode;
 use tapeloop::error::Result;
 use tapeloop_cli::exit_codes::{self, GOOD};
+use tapeloop_cli::feature_list::{self, Listing};
 use tapeloop_cli::terminal::{complain, final_code, note, say};
 
 fn main() -> ExitCode {
@@ -103,11 +102,14 @@ fn graph(args: GraphArgs) -> Result<u8> {
 fn features(args: FeaturesArgs) -> Result<u8> {
     let (as_json, as_markdown) = (args.json, args.markdown);
     let (config, listing) = args.resolve()?;
-    say(&match (as_json, as_markdown, listing) {
-        (true, ..) => format!("{:#}\n", feature_list::json(&config)),
+    let text = || feature_list::text(&config, &listing);
+    say(&match (as_json, as_markdown, &listing) {
+        (true, ..) => format!("{:#}\n", feature_list::json(&config, &listing)),
         (_, true, _) => feature_list::markdown(&config),
-        (.., Listing::Index) => feature_list::index(&config),
-        (.., Listing::Details(names)) => feature_list::details(&config, &names),
+        (.., Listing::Index) => {
+            text() + "\n`tapeloop features NAME` explains a feature or a column.\n"
+        }
+        (.., Listing::Details(_)) => text(),
     });
     Ok(GOOD)
 }

@@ -1,7 +1,6 @@
 //! `tapeloop methods`: what a publication says of a run, from the run's `run.json`.
 
 use super::args::MethodsArgs;
-use super::feature_list::wrap;
 use serde_json::{Map, Value as Json};
 use std::fmt::Write;
 use std::fs;
@@ -11,6 +10,7 @@ use tapeloop::features::{FeatureConfig, FeatureName};
 use tapeloop_bench::internal::format::{counted, whole};
 use tapeloop_cli::config::{Config, RawConfig};
 use tapeloop_cli::exit_codes::GOOD;
+use tapeloop_cli::feature_list::wrap;
 use tapeloop_cli::output::{RECORD, decides_no_value};
 use tapeloop_cli::terminal::say;
 use tapeloop_files::shown;

@@ -2,9 +2,8 @@
 //! viewers colour, and draws features along the sequence.
 //!
 //! `values` turns a column into numbers and numbers into text, `text` writes them into a file,
-//! `strip` draws, `target` names the outputs, and `viewers` has the commands that colour by them.
+//! [`strip`] draws, `target` names the outputs, and `viewers` has the commands that colour by them.
 
-mod strip;
 mod target;
 mod text;
 mod values;
@@ -16,7 +15,6 @@ use std::ffi::OsStr;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Arc;
-use strip::Track;
 use tapeloop::error::{Error, Result};
 use tapeloop::features::{
     ColumnDecl, FeatureConfig, FeatureName, FeatureTable, Features, Input, TableName,
@@ -29,6 +27,7 @@ use tapeloop_cli::oversized;
 use tapeloop_cli::plan::{Plan, channels_of};
 use tapeloop_cli::reading::rejecting_panics;
 use tapeloop_cli::run_counters::RunCounters;
+use tapeloop_cli::strip::{self, Sequence, Track};
 use tapeloop_cli::terminal::complain;
 use tapeloop_cli::{exit_codes, reading};
 use tapeloop_error::internal::printable;
@@ -301,8 +300,13 @@ impl Painter {
                 .columns
                 .iter()
                 .zip(table.columns(TableName::Residues))
-                .map(|((feature, decl), column)| Track::new(*feature, decl, column, structure))
+                .map(|((feature, decl), column)| {
+                    let values = values::numbers_of(decl, column, structure);
+                    let meaning = values::meaning_of(decl, structure);
+                    Track::new(&decl.name, Some(*feature), decl.unit, values, meaning)
+                })
                 .collect();
+            let sequence = Sequence::of_structure(&printable(name), structure);
             // `1abc.pdb` and `1abc.cif` have the same stem.
             let names = [OsStr::new(name), &file].map(|name| {
                 let mut name = name.to_owned();
@@ -311,7 +315,7 @@ impl Painter {
             });
             products.push(Product {
                 path: target.place(&path, &names, &mut self.outputs)?,
-                bytes: strip::draw(&printable(name), structure, &tracks).into_bytes(),
+                bytes: strip::draw(&sequence, &tracks).into_bytes(),
                 summary: format!("{} tracks", tracks.len()),
                 range: None,
                 is_clamped: false,
@@ -343,7 +347,7 @@ impl Painter {
             let null = self.null.unwrap_or(column.null_number);
             let painted = text::paint(&text, format, &fields, &models, null, self.null.is_some());
             let all = models.iter().flat_map(|model| model.values.iter().copied());
-            let range = values::range(all);
+            let range = strip::range(all);
             products.push(Product {
                 path: to,
                 summary: painted_summary(&painted, column, range, null),
@@ -384,7 +388,7 @@ fn painted_summary(
     let range_text = range.map_or("null everywhere".to_owned(), |(min, max)| {
         format!("{} to {}{unit}", strip::short(min), strip::short(max))
     });
-    let words = values::words(column.kind);
+    let words = strip::words(column.kind);
     let word_legend = if words.is_empty() {
         String::new()
     } else {

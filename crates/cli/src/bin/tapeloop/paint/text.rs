@@ -1,8 +1,9 @@
 //! Replaces the B factors in the text of a file, and nothing else.
 
-use super::values::{Writing, range};
+use super::values::Writing;
 use std::collections::{HashMap, VecDeque};
 use tapeloop::structure::{BFactorField, BFactorFields, Chain, Format, ResidueBFactors, Structure};
+use tapeloop_cli::strip::range;
 
 /// A painted text, and how many atoms have a value.
 #[derive(Debug)]

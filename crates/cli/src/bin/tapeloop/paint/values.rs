@@ -2,6 +2,7 @@
 
 use tapeloop::features::{Column, ColumnDecl, ColumnKind, NULL_COUNT};
 use tapeloop::structure::{Format, Structure};
+use tapeloop_cli::strip::{Meaning, words};
 
 /// A column's values as numbers: flags are 0 and 1, words and chains their index.
 pub(super) fn numbers(column: Column<'_>) -> Vec<Option<f64>> {
@@ -31,15 +32,6 @@ pub(super) fn numbers_of(
         }
     }
     values
-}
-
-/// The smallest and the largest of the values that are not null.
-pub(super) fn range(values: impl IntoIterator<Item = Option<f64>>) -> Option<(f64, f64)> {
-    let mut values = values.into_iter().flatten();
-    let first = values.next()?;
-    Some(values.fold((first, first), |(min, max), value| {
-        (min.min(value), max.max(value))
-    }))
 }
 
 /// The number format of a file's values.
@@ -123,13 +115,23 @@ impl Writing {
     }
 }
 
-/// The words that the numbers of a column stand for.
-pub(super) fn words(kind: ColumnKind) -> &'static [&'static str] {
-    match kind {
-        ColumnKind::Flag => &["no", "yes"],
-        ColumnKind::Text(words) => words,
-        ColumnKind::Count | ColumnKind::Real | ColumnKind::Half | ColumnKind::Chain => &[],
-        ColumnKind::LigandComponent | ColumnKind::LigandNumber => &[],
+/// What the values of a column of `structure` stand for.
+pub(super) fn meaning_of(decl: &ColumnDecl, structure: &Structure) -> Meaning {
+    let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+    match decl.kind {
+        ColumnKind::Chain => Meaning::Chains(owned(&structure.distinct_chain_names())),
+        ColumnKind::LigandComponent => {
+            let ligands = structure.ligands.iter();
+            Meaning::Words(
+                ligands
+                    .map(|ligand| ligand.component().to_owned())
+                    .collect(),
+            )
+        }
+        kind => match words(kind) {
+            [] => Meaning::Numbers,
+            words => Meaning::Words(owned(words)),
+        },
     }
 }
 
@@ -168,9 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn the_range_ignores_nulls() {
-        assert_eq!(range([None, Some(2.0), Some(-1.0)]), Some((-1.0, 2.0)));
-        assert_eq!(range([None]), None);
+    fn nulls_are_no_numbers() {
         let count = Column::Count(&[3, NULL_COUNT]);
         assert_eq!(numbers(count), [Some(3.0), None]);
         let real = Column::Real(&[f32::NAN, 0.5]);

@@ -1,8 +1,8 @@
 //! What colours a painted file in molecule viewers.
 
-use super::strip::short;
 use super::target::STDOUT;
 use std::path::Path;
+use tapeloop_cli::strip::short;
 use tapeloop_files::shown;
 
 /// The commands that open a file and colour it by B factors from `min` to `max`, from blue over white

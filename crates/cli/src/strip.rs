@@ -1,18 +1,20 @@
-//! A structure's features along its sequence, as a drawing.
+//! A structure's features along its sequence, as a drawing: of a structure with its results, or of its rows
+//! in a table of residues ([`draw_table`]).
 //!
 //! The sequence is cut into blocks of equal length, of up to [`PER_BLOCK`] residues. Below the
 //! residues of a block is a track for each column, under the heading of its group. Columns that are
 //! null or equal at all residues are named in the header instead. Colours are classes of a style
 //! sheet ([`style`]), so that one file is readable on light and on dark ground.
 
+mod of_table;
 mod style;
 
-use super::values::{numbers_of, range, words};
+pub use of_table::draw_table;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::ops::Range;
 use style::{STEPS, WORDS};
-use tapeloop::features::{Column, ColumnDecl, ColumnKind, FeatureName};
+use tapeloop::features::{ColumnKind, FeatureName};
 use tapeloop::structure::Structure;
 use tapeloop_svg::{Ink, Svg};
 
@@ -41,8 +43,62 @@ const LETTER: f64 = 6.7;
 /// Half a turn in degrees.
 const HALF_TURN: f64 = 180.0;
 
+/// A residue of a [`Sequence`].
+struct SequenceResidue {
+    /// Its index in [`Sequence::chains`].
+    chain: usize,
+    /// The author's number; `None` for a residue that was not observed.
+    number: Option<i32>,
+    /// 0 for none.
+    ins_code: u8,
+    aa: u8,
+    break_before: bool,
+}
+
+/// The residues along which columns are drawn.
+pub struct Sequence {
+    /// The name of the structure.
+    name: String,
+    model: i32,
+    /// Names of the chains.
+    chains: Vec<String>,
+    residues: Vec<SequenceResidue>,
+}
+
+impl Sequence {
+    /// The residues of a structure that is called `name`.
+    pub fn of_structure(name: &str, structure: &Structure) -> Self {
+        let chains = structure.distinct_chain_names();
+        let residues = structure.residues.iter();
+        let residues = residues.map(|residue| SequenceResidue {
+            chain: residue.chain as usize,
+            number: Some(residue.auth_seq_id),
+            ins_code: residue.ins_code,
+            aa: residue.aa,
+            break_before: residue.break_before,
+        });
+        Sequence {
+            name: name.to_owned(),
+            model: structure.model,
+            chains: chains.into_iter().map(str::to_owned).collect(),
+            residues: residues.collect(),
+        }
+    }
+}
+
+/// What the values of a column stand for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Meaning {
+    /// Plain numbers.
+    Numbers,
+    /// Indices into these words.
+    Words(Vec<String>),
+    /// Indices into these names of chains, which have the colours of the chains.
+    Chains(Vec<String>),
+}
+
 /// A column along the sequence.
-pub(super) struct Track {
+pub struct Track {
     name: String,
     group: &'static str,
     unit: String,
@@ -55,34 +111,27 @@ pub(super) struct Track {
 }
 
 impl Track {
-    pub(super) fn new(
-        feature: FeatureName,
-        decl: &ColumnDecl,
-        column: Column<'_>,
-        structure: &Structure,
+    /// A column with a value for each residue, `None` for null. `unit` is empty if it has none, and
+    /// `feature` is the one that computes the column, if that is known.
+    pub fn new(
+        name: &str,
+        feature: Option<FeatureName>,
+        unit: &str,
+        values: Vec<Option<f64>>,
+        meaning: Meaning,
     ) -> Self {
-        let words = match decl.kind {
-            ColumnKind::Chain => {
-                let chains = structure.distinct_chain_names().into_iter();
-                chains.map(str::to_owned).collect()
-            }
-            ColumnKind::LigandComponent => {
-                let ligands = structure.ligands.iter();
-                ligands
-                    .map(|ligand| ligand.component().to_owned())
-                    .collect()
-            }
-            kind => words(kind).iter().map(|word| (*word).to_owned()).collect(),
-        };
-        let values = numbers_of(decl, column, structure);
+        let is_chains = matches!(meaning, Meaning::Chains(_));
         Track {
-            name: decl.name.clone(),
-            group: group(feature, &decl.name),
-            unit: unit(decl.unit),
+            name: name.to_owned(),
+            group: feature.map_or(OTHER, |feature| group(feature, name)),
+            unit: signs_of(unit),
             range: range(values.iter().copied()),
             values,
-            words,
-            is_chains: decl.kind == ColumnKind::Chain,
+            words: match meaning {
+                Meaning::Numbers => Vec::new(),
+                Meaning::Words(words) | Meaning::Chains(words) => words,
+            },
+            is_chains,
         }
     }
 
@@ -141,6 +190,9 @@ impl Track {
     }
 }
 
+/// The heading of columns that have none of their own.
+const OTHER: &str = "Other columns";
+
 /// The heading under which the columns of a feature are drawn.
 fn group(feature: FeatureName, column: &str) -> &'static str {
     match feature {
@@ -159,12 +211,12 @@ fn group(feature: FeatureName, column: &str) -> &'static str {
         FeatureName::Smooth => "Smoothed",
         FeatureName::BFactor | FeatureName::Plddt => "B factors",
         FeatureName::Ligands => "Ligands",
-        _ => "Other features",
+        _ => OTHER,
     }
 }
 
 /// A unit with its signs: `A^2` as `Å²`.
-fn unit(unit: &str) -> String {
+fn signs_of(unit: &str) -> String {
     unit.replace("A^2", "Å²")
         .replace("A^3", "Å³")
         .replace('A', "Å")
@@ -201,9 +253,9 @@ fn colour_class(index: usize) -> String {
     WORDS[index % WORDS.len()].to_string()
 }
 
-/// Draws a structure's tracks.
-pub(super) fn draw(name: &str, structure: &Structure, tracks: &[Track]) -> String {
-    let residues = structure.residues.len();
+/// Draws tracks along a sequence, as an SVG file.
+pub fn draw(sequence: &Sequence, tracks: &[Track]) -> String {
+    let residues = sequence.residues.len();
     let blocks = residues.div_ceil(PER_BLOCK);
     let cells = residues.div_ceil(blocks.max(1));
     let notes = notes(tracks);
@@ -225,14 +277,14 @@ pub(super) fn draw(name: &str, structure: &Structure, tracks: &[Track]) -> Strin
     let block_height = ABOVE + tracks_height + BELOW;
     let width = left + cells.max(CELLS_MIN) as f64 * CELL + LEGEND;
     let mut drawing = Drawing {
-        structure,
+        sequence,
         left,
         names_chains: tracks
             .iter()
             .any(|track| track.is_chains && track.range.is_some()),
         svg: Svg::default(),
     };
-    drawing.header(name);
+    drawing.header();
     let header = HEADER + drawing.notes(&notes, width);
     for block in 0..blocks {
         let first = block * cells;
@@ -257,11 +309,11 @@ pub(super) fn draw(name: &str, structure: &Structure, tracks: &[Track]) -> Strin
     let size = (width, header + blocks as f64 * block_height);
     drawing
         .svg
-        .file(size, name, &style::rules(), style::PATTERNS)
+        .file(size, &sequence.name, &style::rules(), style::PATTERNS)
 }
 
 struct Drawing<'a> {
-    structure: &'a Structure,
+    sequence: &'a Sequence,
     /// The x of the first residue of a block.
     left: f64,
     /// Whether a track colours residues by chain.
@@ -283,11 +335,12 @@ impl Drawing<'_> {
     }
 
     /// Writes the name, what is drawn, and what the signs mean.
-    fn header(&mut self, name: &str) {
-        self.svg.text("text name", (MARGIN, 28.0), name);
-        let residues = self.structure.residues.len();
+    fn header(&mut self) {
+        let sequence = self.sequence;
+        self.svg.text("text name", (MARGIN, 28.0), &sequence.name);
+        let residues = sequence.residues.len();
         let noun = if residues == 1 { "residue" } else { "residues" };
-        let about = format!("model {}, {residues} {noun}", self.structure.model);
+        let about = format!("model {}, {residues} {noun}", sequence.model);
         self.quiet(MARGIN, 46.0, &about);
         let x = self.left + 130.0;
         self.quiet(x, 46.0, "low");
@@ -331,13 +384,12 @@ impl Drawing<'_> {
     /// Draws the chains above the residues, each with its name, and with its colour if a track
     /// shows chains.
     fn chains(&mut self, rows: &Range<usize>, top: f64) {
-        let structure = self.structure;
-        let names = structure.distinct_chain_names();
+        let sequence = self.sequence;
         let mut first = rows.start;
-        let residues = &structure.residues[rows.clone()];
+        let residues = &sequence.residues[rows.clone()];
         for (index, stretch) in residues.chunk_by(|a, b| a.chain == b.chain).enumerate() {
-            let number = stretch[0].chain as usize;
-            let chain = names[number];
+            let number = stretch[0].chain;
+            let chain = &sequence.chains[number];
             let (x, width) = (self.x_of(rows, first), stretch.len() as f64 * CELL);
             let class = if index % 2 == 0 { "bar" } else { "bar other" };
             self.svg.rect(class, (x, top), (width, 14.0));
@@ -354,7 +406,7 @@ impl Drawing<'_> {
 
     /// Writes the sequence, a letter above each cell.
     fn sequence(&mut self, rows: &Range<usize>, y: f64) {
-        let letters = self.structure.residues[rows.clone()].iter();
+        let letters = self.sequence.residues[rows.clone()].iter();
         let letters: String = letters.map(|residue| char::from(residue.aa)).collect();
         let middle = |row| self.x_of(rows, row) + (CELL / 2.0).floor();
         let xs: Vec<f64> = rows.clone().map(middle).collect();
@@ -425,11 +477,11 @@ impl Drawing<'_> {
 
     /// Draws where chains begin, and where a chain is broken.
     fn boundaries(&mut self, rows: &Range<usize>, top: f64, bottom: f64) {
-        let structure = self.structure;
+        let sequence = self.sequence;
         for row in rows.clone().filter(|&row| row > 0) {
-            let residue = &structure.residues[row];
+            let residue = &sequence.residues[row];
             let x = self.x_of(rows, row);
-            if structure.residues[row - 1].chain != residue.chain {
+            if sequence.residues[row - 1].chain != residue.chain {
                 self.vertical("text chain", x, top, bottom);
             } else if residue.break_before {
                 self.vertical("text break", x, top + ABOVE - 3.0, bottom);
@@ -439,18 +491,21 @@ impl Drawing<'_> {
 
     /// Writes residue numbers: the first of a block and of a chain, and every tenth.
     fn numbers(&mut self, rows: &Range<usize>, bottom: f64) {
-        let structure = self.structure;
+        let sequence = self.sequence;
         let mut free = 0.0;
         for row in rows.clone() {
-            let residue = &structure.residues[row];
-            let is_first = row == rows.start || structure.residues[row - 1].chain != residue.chain;
-            let is_tenth = residue.auth_seq_id % 10 == 0 && residue.ins_code == 0;
+            let residue = &sequence.residues[row];
+            let is_first = row == rows.start || sequence.residues[row - 1].chain != residue.chain;
+            let Some(number) = residue.number else {
+                continue;
+            };
+            let is_tenth = number % 10 == 0 && residue.ins_code == 0;
             let x = self.x_of(rows, row) + (CELL / 2.0).floor();
             if !(is_first || is_tenth) {
                 continue;
             }
             self.vertical("quiet", x, bottom, bottom + 4.0);
-            let mut number = residue.auth_seq_id.to_string();
+            let mut number = number.to_string();
             if residue.ins_code != 0 {
                 number.push(char::from(residue.ins_code));
             }
@@ -464,8 +519,28 @@ impl Drawing<'_> {
     }
 }
 
+/// The smallest and the largest of the values that are not null.
+pub fn range(values: impl IntoIterator<Item = Option<f64>>) -> Option<(f64, f64)> {
+    let mut values = values.into_iter().flatten();
+    let first = values.next()?;
+    Some(values.fold((first, first), |(min, max), value| {
+        (min.min(value), max.max(value))
+    }))
+}
+
+/// The words that the numbers of a column stand for; empty if they are plain numbers, or indices into what a
+/// structure has.
+pub fn words(kind: ColumnKind) -> &'static [&'static str] {
+    match kind {
+        ColumnKind::Flag => &["no", "yes"],
+        ColumnKind::Text(words) => words,
+        ColumnKind::Count | ColumnKind::Real | ColumnKind::Half | ColumnKind::Chain => &[],
+        ColumnKind::LigandComponent | ColumnKind::LigandNumber => &[],
+    }
+}
+
 /// A number in about four digits.
-pub(super) fn short(value: f64) -> String {
+pub fn short(value: f64) -> String {
     let decimals = match value.abs() {
         size if size >= 100.0 || size == 0.0 => 0,
         size if size >= 10.0 => 1,
@@ -479,4 +554,15 @@ pub(super) fn short(value: f64) -> String {
         &text
     };
     if text == "-0" { "0" } else { text }.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_range_ignores_nulls() {
+        assert_eq!(range([None, Some(2.0), Some(-1.0)]), Some((-1.0, 2.0)));
+        assert_eq!(range([None]), None);
+    }
 }

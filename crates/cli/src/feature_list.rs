@@ -1,12 +1,13 @@
-//! `tapeloop features`: the features that a run computes, as text for a terminal, as JSON, and as
-//! Markdown for `docs/CONFIG.md`.
+//! The features that a run computes, as text for a terminal, as JSON, and as Markdown for `docs/CONFIG.md`:
+//! `tapeloop features`, and `describe` of the Python package.
 
+use super::config::{Config, RawConfig, names_in, range_text, setting_json};
 use serde_json::{Value as Json, json};
 use std::fmt::Write;
+use tapeloop::error::Result;
 use tapeloop::features::{
     ColumnDecl, ColumnKind, Cutoff, FeatureConfig, FeatureName, Setting, TableName,
 };
-use tapeloop_cli::config::{Config, names_in, range_text, setting_json};
 
 /// Maximum width of a line, in characters: that of a terminal.
 const WIDTH: usize = 80;
@@ -17,16 +18,56 @@ const NO_COLUMNS: &str = "None with these settings";
 const INDENT: usize = 4;
 const LABEL: usize = 10;
 
-/// What `tapeloop features` lists as text.
-pub(super) enum Listing {
+/// Which features are listed, and how as text.
+pub enum Listing {
     /// A line for each feature.
     Index,
     /// The chosen features; these names chose them, some of which may be of columns.
     Details(Vec<String>),
 }
 
+impl Listing {
+    /// The names that chose the features.
+    fn names(&self) -> Vec<&str> {
+        match self {
+            Listing::Index => Vec::new(),
+            Listing::Details(names) => names.iter().flat_map(|list| names_in(list)).collect(),
+        }
+    }
+}
+
+/// The features that `settings` choose, as text and as JSON: `{"features": ["sasa"], "sasa.points": 256}`.
+/// Without the setting `features` the text is the index of all.
+///
+/// # Errors
+/// [`ErrorKind::Config`](tapeloop::ErrorKind::Config) lists all settings that are wrong.
+pub fn of_settings(settings: &serde_json::Map<String, Json>) -> Result<(String, Json)> {
+    let config = Config::resolve(RawConfig::of_settings(settings)?)?;
+    let names = |names: &Json| match names {
+        Json::Array(names) => names
+            .iter()
+            .filter_map(Json::as_str)
+            .map(str::to_owned)
+            .collect(),
+        name => name.as_str().map(str::to_owned).into_iter().collect(),
+    };
+    let listing = match settings.get("features").filter(|names| !names.is_null()) {
+        Some(list) => Listing::Details(names(list)),
+        None => Listing::Index,
+    };
+    Ok((text(&config, &listing), json(&config, &listing)))
+}
+
+/// The listing of `config` as text.
+pub fn text(config: &Config, listing: &Listing) -> String {
+    match listing {
+        Listing::Index => index(config),
+        Listing::Details(_) => details(config, &listing.names()),
+    }
+}
+
 /// The features of `config`, a line each, then the presets.
-pub(super) fn index(config: &Config) -> String {
+fn index(config: &Config) -> String {
     let features = &config.features;
     let mut text = String::new();
     let names = FeatureName::ALL.iter().map(|feature| feature.name());
@@ -48,7 +89,6 @@ pub(super) fn index(config: &Config) -> String {
         };
         let _ = writeln!(text, "{preset:width$}  {members}");
     }
-    text.push_str("\n`tapeloop features NAME` explains a feature or a column.\n");
     text
 }
 
@@ -62,29 +102,38 @@ fn cut(line: &str) -> String {
     format!("{}...", start.trim_end_matches([',', ';', ':', '.']))
 }
 
-/// The chosen features of `config`: name, meaning, settings and columns of each. A feature that was chosen
-/// by the names of columns, which `names` has, shows these columns alone.
-pub(super) fn details(config: &Config, names: &[String]) -> String {
+/// The chosen features of `config`: name, meaning, settings and columns of each.
+fn details(config: &Config, names: &[&str]) -> String {
     let features = &config.features;
     let mut text = String::new();
-    let names: Vec<&str> = names.iter().flat_map(|list| names_in(list)).collect();
     for &feature in &features.features {
-        let is_preset = |name: &&str| {
-            FeatureName::PRESETS
-                .iter()
-                .any(|(preset, _)| preset == name)
-        };
-        let is_whole = names.contains(&feature.name()) || names.iter().any(is_preset);
-        let is_shown = |column: &ColumnDecl| is_whole || names.contains(&&*column.name);
-        let mut columns = features.columns_of(feature);
-        if columns.iter().any(is_shown) {
-            columns.retain(is_shown);
-        }
+        let columns = shown_columns(features, feature, names);
         describe(&mut text, features, feature, &columns);
         text.push('\n');
     }
     text.push_str("docs/CONFIG.md lists the columns that name residues, chains and structures.\n");
     text
+}
+
+/// The columns of a feature. One that was chosen by the names of columns, which `names` has, shows these
+/// columns alone.
+fn shown_columns(
+    features: &FeatureConfig,
+    feature: FeatureName,
+    names: &[&str],
+) -> Vec<ColumnDecl> {
+    let is_preset = |name: &&str| {
+        FeatureName::PRESETS
+            .iter()
+            .any(|(preset, _)| preset == name)
+    };
+    let is_whole = names.contains(&feature.name()) || names.iter().any(is_preset);
+    let is_shown = |column: &ColumnDecl| is_whole || names.contains(&&*column.name);
+    let mut columns = features.columns_of(feature);
+    if columns.iter().any(is_shown) {
+        columns.retain(is_shown);
+    }
+    columns
 }
 
 fn joined_names(features: &[FeatureName]) -> String {
@@ -150,7 +199,7 @@ fn labelled(text: &mut String, label: &str, list: &str) {
 
 /// Appends `start` and then `words`, wrapped at [`WIDTH`]. Lines after the first are indented by
 /// `hang`.
-pub(super) fn wrap(text: &mut String, start: String, hang: usize, words: &str) {
+pub fn wrap(text: &mut String, start: String, hang: usize, words: &str) {
     let mut line = start;
     let mut is_fresh = true;
     for word in words.split_whitespace() {
@@ -234,9 +283,10 @@ fn meaning(column: &ColumnDecl) -> String {
     }
 }
 
-/// The features of `config` as JSON: a list of features, each with its settings and columns.
-pub(super) fn json(config: &Config) -> Json {
+/// The listing of `config` as JSON: a list of features, each with its settings and columns.
+pub fn json(config: &Config, listing: &Listing) -> Json {
     let features = &config.features;
+    let names = listing.names();
     let of_column = |column: &ColumnDecl| {
         json!({
             "name": column.name,
@@ -248,7 +298,8 @@ pub(super) fn json(config: &Config) -> Json {
     };
     let of_feature = |&name: &FeatureName| {
         let about = features.about(name);
-        let columns: Vec<Json> = features.columns_of(name).iter().map(of_column).collect();
+        let columns = shown_columns(features, name, &names);
+        let columns: Vec<Json> = columns.iter().map(of_column).collect();
         let settings: serde_json::Map<String, Json> = features
             .settings(name)
             .iter()
@@ -268,7 +319,7 @@ pub(super) fn json(config: &Config) -> Json {
 }
 
 /// The features of `config` as the section of `docs/CONFIG.md`.
-pub(super) fn markdown(config: &Config) -> String {
+pub fn markdown(config: &Config) -> String {
     let features = &config.features;
     let mut text = String::from("| preset | features |\n|---|---|\n");
     for (preset, features) in FeatureName::PRESETS {
