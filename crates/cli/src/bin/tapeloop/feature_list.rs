@@ -1,5 +1,5 @@
 //! `tapeloop features`: the features that a run computes, as text for a terminal, as JSON, and as
-//! Markdown for `docs/CONFIG.md`.
+//! Markdown for `docs/config/feature-reference.md`.
 
 use serde_json::{Value as Json, json};
 use std::fmt::Write;
@@ -86,7 +86,9 @@ pub(super) fn details(config: &Config, names: &[String]) -> String {
         describe(&mut text, features, feature, &columns);
         text.push('\n');
     }
-    text.push_str("docs/CONFIG.md lists the columns that name residues, chains and structures.\n");
+    text.push_str(
+        "docs/config/columns.md lists the columns that name residues, chains and structures.\n",
+    );
     text
 }
 
@@ -270,7 +272,7 @@ pub(super) fn json(config: &Config) -> Json {
     features.features.iter().map(of_feature).collect()
 }
 
-/// The features of `config` as the section of `docs/CONFIG.md`.
+/// The features of `config` as the generated part of `docs/config/feature-reference.md`.
 pub(super) fn markdown(config: &Config) -> String {
     let features = &config.features;
     let mut text = String::from("| preset | features |\n|---|---|\n");
@@ -290,12 +292,7 @@ pub(super) fn markdown(config: &Config) -> String {
 
 fn markdown_of(text: &mut String, features: &FeatureConfig, name: FeatureName) {
     let about = features.about(name);
-    let _ = writeln!(
-        text,
-        "\n#### `\"{}\"`\n\n{}\n\n```",
-        name.name(),
-        about.summary
-    );
+    let _ = writeln!(text, "\n## `{}`\n\n{}\n\n```", name.name(), about.summary);
     wrap(text, String::new(), 4, about.formula);
     text.push_str("```\n");
     if !about.source.is_empty() {
