@@ -7,8 +7,8 @@
 ``features`` returns one table, ``tables`` several, ``stream`` an iterator of record batches, and
 ``run`` writes files as the command ``tapeloop run`` does. ``Features`` keeps its engine for several
 calls, and ``ray.Features`` does so in the actors of Ray Data. Settings are the keys of the config
-file, such as ``backend="cpu"`` or ``sasa={"points": 256}``; docs/CONFIG.md lists them with their
-units and defaults.
+file, such as ``backend="cpu"`` or ``sasa={"points": 256}``; docs/CONFIG.md lists them, and its
+pages have their units and defaults.
 
 ``Replay`` runs CUDA kernels of your own: recorded once as a graph, and replayed for each batch of
 arrays.
