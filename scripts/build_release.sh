@@ -89,7 +89,9 @@ $emulator "$root/tapeloop" man "$root/man"
 for shell in bash zsh fish; do
     $emulator "$root/tapeloop" completions $shell > "$root/completions/tapeloop.$shell"
 done
-cp README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT docs/CONFIG.md samples/1ubi.pdb "$root"
+cp README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT samples/1ubi.pdb "$root"
+mkdir "$root/docs"
+cp -R docs/CONFIG.md docs/config "$root/docs/"
 chmod -R u=rwX,go=rX "$root"
 
 # The same program gives the same bytes.
@@ -111,7 +113,8 @@ if command -v dpkg-deb > /dev/null; then
     cp "$root/completions/tapeloop.bash" "$share/bash-completion/completions/tapeloop"
     cp "$root/completions/tapeloop.zsh" "$share/zsh/vendor-completions/_tapeloop"
     cp "$root/completions/tapeloop.fish" "$share/fish/vendor_completions.d/"
-    cp README.md docs/CONFIG.md "$share/doc/tapeloop/"
+    cp README.md "$share/doc/tapeloop/"
+    cp -R "$root/docs" "$share/doc/tapeloop/"
     cp samples/1ubi.pdb "$share/doc/tapeloop/examples/"
     cat LICENSE-MIT LICENSE-APACHE > "$share/doc/tapeloop/copyright"
     cat > "$package/DEBIAN/control" << CONTROL

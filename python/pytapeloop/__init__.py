@@ -8,8 +8,8 @@
 ``describe`` lists the features, and ``plot`` draws columns along a sequence. ``features`` returns one table, ``tables`` several, ``stream`` an iterator of record batches, and
 ``run`` writes files as the command ``tapeloop run`` does. ``Features`` keeps its engine for several
 calls, and ``ray.Features`` does so in the actors of Ray Data. Settings are the keys of the config
-file, such as ``backend="cpu"`` or ``sasa={"points": 256}``; docs/CONFIG.md lists them with their
-units and defaults.
+file, such as ``backend="cpu"`` or ``sasa={"points": 256}``; docs/CONFIG.md lists them, and its
+pages have their units and defaults.
 
 ``Replay`` runs CUDA kernels of your own: recorded once as a graph, and replayed for each batch of
 arrays.
@@ -23,7 +23,7 @@ from ._features import Features, RejectedWarning, features, stream, tables
 from ._inputs import Atoms
 from ._native import Column, ConfigError, RecordBatch, Table, TapeloopError, __version__
 from ._plot import Plot, plot
-from ._program import run
+from ._program import methods, run
 from ._replay import Constant, Input, Job, Launch, Output, Replay, Scratch
 
 __all__ = [
@@ -46,6 +46,7 @@ __all__ = [
     "__version__",
     "describe",
     "features",
+    "methods",
     "plot",
     "ray",
     "run",

@@ -108,6 +108,27 @@ def run(
     raise kind(text or f"tapeloop run ended with code {process.returncode}")
 
 
+def methods(folder: str | os.PathLike[str]) -> str:
+    """What a publication says of a run: the version, what was read and rejected, the formula and the source of
+    each feature, the settings that were changed, and the references as BibTeX. The command ``tapeloop methods``
+    prints the same.
+
+    Args:
+        folder: The folder that ``run`` or ``tapeloop run`` wrote.
+
+    Returns:
+        The text, in lines of at most 80 characters but for the titles of references.
+
+    Raises:
+        TapeloopError: No run wrote the folder.
+    """
+    command = [program(), "methods", os.fspath(folder)]
+    printed = subprocess.run(command, capture_output=True, text=True, check=False)
+    if printed.returncode != 0:
+        raise _native.TapeloopError(printed.stderr.strip().removeprefix("error: "))
+    return printed.stdout
+
+
 def _problems(process: subprocess.Popen[str], shown: Progress) -> str:
     """Waits for the program, shows the counts that it prints, and returns what else it prints to
     standard error."""

@@ -5,8 +5,8 @@
 //!
 //! A message is a string literal of at least two words, outside of tests, attributes and comments. Not
 //! listed are texts that only a bug prints ([`BUGS`]), descriptions of features and columns, which a test
-//! compares with `docs/CONFIG.md`, the help of the command line, and literals in another language, such as
-//! style sheets.
+//! compares with `docs/config/feature-reference.md`, the help of the command line, and literals in
+//! another language, such as style sheets.
 
 mod literals;
 

@@ -1,5 +1,5 @@
-//! The features that a run computes, as text for a terminal, as JSON, and as Markdown for `docs/CONFIG.md`:
-//! `tapeloop features`, and `describe` of the Python package.
+//! The features that a run computes, as text for a terminal, as JSON, and as Markdown for
+//! `docs/config/feature-reference.md`: `tapeloop features`, and `describe` of the Python package.
 
 use super::config::{Config, RawConfig, names_in, range_text, setting_json};
 use serde_json::{Value as Json, json};
@@ -111,7 +111,9 @@ fn details(config: &Config, names: &[&str]) -> String {
         describe(&mut text, features, feature, &columns);
         text.push('\n');
     }
-    text.push_str("docs/CONFIG.md lists the columns that name residues, chains and structures.\n");
+    text.push_str(
+        "docs/config/columns.md lists the columns that name residues, chains and structures.\n",
+    );
     text
 }
 
@@ -318,7 +320,7 @@ pub fn json(config: &Config, listing: &Listing) -> Json {
     features.features.iter().map(of_feature).collect()
 }
 
-/// The features of `config` as the section of `docs/CONFIG.md`.
+/// The features of `config` as the generated part of `docs/config/feature-reference.md`.
 pub fn markdown(config: &Config) -> String {
     let features = &config.features;
     let mut text = String::from("| preset | features |\n|---|---|\n");
@@ -338,12 +340,7 @@ pub fn markdown(config: &Config) -> String {
 
 fn markdown_of(text: &mut String, features: &FeatureConfig, name: FeatureName) {
     let about = features.about(name);
-    let _ = writeln!(
-        text,
-        "\n#### `\"{}\"`\n\n{}\n\n```",
-        name.name(),
-        about.summary
-    );
+    let _ = writeln!(text, "\n## `{}`\n\n{}\n\n```", name.name(), about.summary);
     wrap(text, String::new(), 4, about.formula);
     text.push_str("```\n");
     if !about.source.is_empty() {

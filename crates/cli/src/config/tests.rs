@@ -1,4 +1,5 @@
 use super::*;
+use std::fs;
 use tapeloop::backend::{DeviceChoice, DeviceSet};
 use tapeloop::features::{Cutoff, FeatureName, Fusion};
 
@@ -553,17 +554,28 @@ fn columns_and_lists_in_a_text_choose_features() {
 
 #[test]
 fn every_key_is_documented() {
-    let manual = include_str!("../../../../docs/CONFIG.md");
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let read = |page: &str| fs::read_to_string(docs.join(page)).unwrap();
+    let index = read("CONFIG.md");
+    let reference = read("config/feature-reference.md");
     for (key, _) in resolve("").unwrap().settings {
-        assert!(
-            manual.contains(&format!("`{key}`")),
-            "docs/CONFIG.md does not mention `{key}`"
-        );
+        // A key of the run is a link to its page, and a key of a feature stands next to the link.
+        let link = format!("| [`{key}`](");
+        let page = match index.split_once(&link) {
+            Some((_, rest)) => rest.split(['#', ')']).next().unwrap(),
+            None => "config/feature-reference.md",
+        };
+        for page in ["CONFIG.md", page] {
+            assert!(
+                read(page).contains(&format!("`{key}`")),
+                "docs/{page} does not mention `{key}`"
+            );
+        }
     }
     for feature in FeatureName::ALL.iter().map(|feature| feature.name()) {
         assert!(
-            manual.contains(&format!("`\"{feature}\"`")),
-            "docs/CONFIG.md does not mention {feature}"
+            reference.contains(&format!("\n## `{feature}`\n")),
+            "docs/config/feature-reference.md does not mention {feature}"
         );
     }
 }

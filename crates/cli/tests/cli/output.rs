@@ -49,7 +49,10 @@ fn a_dry_run_prints_the_config_and_the_memory_and_writes_nothing() {
 fn the_manual_has_the_output_of_tapeloop_features() {
     let listed = tapeloop(["features", "--markdown"]).output().unwrap();
     let listed = text(&listed.stdout);
-    let manual = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/CONFIG.md"));
+    let manual = fs::read_to_string(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/config/feature-reference.md"
+    ));
     let manual = manual.unwrap();
     let (_, rest) = manual
         .split_once("--markdown`, as a test checks. -->\n")
@@ -57,7 +60,7 @@ fn the_manual_has_the_output_of_tapeloop_features() {
     let (section, _) = rest.split_once("<!-- end -->").unwrap();
     assert!(
         section == listed,
-        "docs/CONFIG.md is not of these features; put the output of `tapeloop features \
+        "docs/config/feature-reference.md is not of these features; put the output of `tapeloop features \
          --markdown` between its two comments"
     );
 }

@@ -68,12 +68,12 @@ fn is_same(one: &[Structure], other: &[Structure]) -> bool {
 
 #[test]
 fn the_manual_lists_the_endings_of_every_format() {
-    let manual = include_str!("../../../../docs/CONFIG.md");
+    let manual = include_str!("../../../../docs/config/inputs.md");
     for ending in Format::ALL.iter().flat_map(|format| format.endings()) {
         let quoted = format!("`.{ending}`");
         assert!(
             manual.contains(&quoted),
-            "docs/CONFIG.md, Input, lacks {quoted}"
+            "docs/config/inputs.md lacks {quoted}"
         );
     }
 }

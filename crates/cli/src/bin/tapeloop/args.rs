@@ -82,7 +82,7 @@ pub(super) enum Command {
     Doctor(DoctorArgs),
     /// List the GPUs that a run can use.
     Devices(DevicesArgs),
-    /// Kernels of your own, which compute further columns: see "Own kernels" in docs/CONFIG.md.
+    /// Kernels of your own, which compute further columns: see docs/config/kernels.md.
     #[command(subcommand)]
     Kernel(KernelCommand),
     /// Print a script that completes commands and options in a shell.
@@ -275,7 +275,7 @@ pub(super) struct FeaturesArgs {
     /// Print JSON.
     #[arg(long)]
     pub(super) json: bool,
-    /// Print the section of docs/CONFIG.md.
+    /// Print Markdown, the generated part of docs/config/feature-reference.md.
     #[arg(long, conflicts_with = "json")]
     pub(super) markdown: bool,
 }

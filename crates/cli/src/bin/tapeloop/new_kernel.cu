@@ -1,7 +1,7 @@
 // A column of the table of residues: how many C-alphas are within a radius of the residue's own.
 //
-// The parameters say by their names what they take: tapeloop's docs/CONFIG.md, "Own kernels", lists
-// them. Columns are what the kernel writes: float* or int*. Positions are in 0.001 A.
+// The parameters say by their names what they take: tapeloop's docs/config/kernels.md lists them.
+// Columns are what the kernel writes: float* or int*. Positions are in 0.001 A.
 #include "tapeloop.cuh"
 
 extern "C" __global__ void neighbours(const unsigned* header, const StructureSpan* structures,

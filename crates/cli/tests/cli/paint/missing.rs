@@ -9,7 +9,7 @@ use tapeloop::features::{ColumnDecl, Cutoff, FeatureConfig, TableName};
 
 /// The rows of the manual's table: the columns, and what a missing value of theirs is painted as.
 fn rows_of_the_manual() -> Vec<(Vec<String>, f64)> {
-    let path = Path::new(ROOT).join("docs/CONFIG.md");
+    let path = Path::new(ROOT).join("docs/config/painting.md");
     let text = fs::read_to_string(path).unwrap();
     let (_, table) = text
         .split_once("| columns | a missing value is |\n")
@@ -47,7 +47,10 @@ fn the_manual_lists_the_number_for_a_missing_value_of_every_column() {
     let by_name = |a: &(String, f64), b: &(String, f64)| a.0.cmp(&b.0);
     listed.sort_by(by_name);
     expected.sort_by(by_name);
-    assert_eq!(listed, expected, "left: docs/CONFIG.md, right: the columns");
+    assert_eq!(
+        listed, expected,
+        "left: docs/config/painting.md, right: the columns"
+    );
 }
 
 #[test]
