@@ -5,8 +5,9 @@
 >>> table["sasa"]  # a column with its unit, which numpy.asarray takes
 >>> table.to_polars()  # or to_pandas(), to_arrow(), or any library that takes Arrow tables
 
-``describe`` lists the features, and ``plot`` draws columns along a sequence. ``features`` returns one table, ``tables`` several, ``stream`` an iterator of record batches, and
-``run`` writes files as the command ``tapeloop run`` does. ``Features`` keeps its engine for several
+``describe`` lists the features, and ``plot`` draws columns along a sequence. ``features`` returns one
+table, ``tables`` several, ``stream`` an iterator of record batches, and ``run`` writes files as the
+command ``tapeloop run`` does. ``methods`` is what a publication says of such files. ``Features`` keeps its engine for several
 calls, and ``ray.Features`` does so in the actors of Ray Data. Settings are the keys of the config
 file, such as ``backend="cpu"`` or ``sasa={"points": 256}``; docs/CONFIG.md lists them, and its
 pages have their units and defaults.

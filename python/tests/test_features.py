@@ -42,6 +42,15 @@ def test_tables_have_what_the_program_writes(some, tmp_path):
             ), (name, column)
 
 
+def test_a_run_is_described_for_a_publication(samples, tmp_path):
+    out = tmp_path / "out"
+    pytapeloop.run(inputs=samples / "1ubi.pdb", output=out, features="sasa", backend="cpu")
+    text = pytapeloop.methods(out)
+    assert "1 structure with 76 residues" in text and "@article{shrake1973," in text
+    with pytest.raises(pytapeloop.TapeloopError, match="run.json"):
+        pytapeloop.methods(tmp_path)
+
+
 def test_annotations_of_which_no_row_matches_are_an_error(samples, tmp_path):
     table = tmp_path / "x.csv"
     table.write_text("structure,chain,residue,x\n1UBI,A,5,2\n")
