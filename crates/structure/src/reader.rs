@@ -291,6 +291,11 @@ fn format_of(name: &str, text: &[u8]) -> Result<Format> {
         ))
         .fix(if name.ends_with(".txt") || name.ends_with(".lst") {
             "write @ before the name of a list of files: @list.txt".to_owned()
+        } else if [".yaml", ".yml", ".json", ".ini"]
+            .iter()
+            .any(|ending| name.ends_with(ending))
+        {
+            "if this is a config, write it as TOML, with a name that ends in .toml".to_owned()
         } else {
             format!(
                 "give a {endings} file, plain or with {}, or name the format with input_format",

@@ -132,6 +132,10 @@ fn instead_of(name: &str) -> String {
     if let Some((_, instead)) = NOT_FEATURES.iter().find(|(other, _)| *other == name) {
         return format!(" ({instead})");
     }
+    let mut parts = name.split([';', '+', '|', '/', '&']);
+    if parts.clone().nth(1).is_some() && parts.all(|part| chosen(part).is_some()) {
+        return " (commas separate names)".to_owned();
+    }
     let names = FeatureName::ALL.iter().map(|feature| feature.name());
     let presets = FeatureName::PRESETS.iter().map(|(name, _)| *name);
     did_you_mean(name, &names.chain(presets).collect::<Vec<_>>())

@@ -203,7 +203,10 @@ impl RawConfig {
         let option = format!("--set {assignment}");
         let Some((key, text)) = assignment.split_once('=') else {
             return Err(Error::config("no `=` between key and value")
-                .fix("write --set batch.residues=8192")
+                .fix(format!(
+                    "write --set {}=VALUE, without a space",
+                    assignment.trim()
+                ))
                 .within(option));
         };
         let (key, text) = (key.trim(), text.trim());

@@ -186,7 +186,7 @@ fn a_run_without_metals_says_so_and_nothing_of_ligands() {
     let keep = ["--set", "ligands=keep", "--verbose", "-o"];
     let output = run_well(&[&[&*file], &keep[..], &[str_of(folder.path())]].concat());
     let said = text(&output.stderr);
-    let note = "no metal .. residues/metal_dmin\n";
+    let note = "no metal .. nothing in metal_dmin\n";
     assert!(has_parts(&said, note), "{said}");
     assert!(!said.contains("no ligand"), "{said}");
 }

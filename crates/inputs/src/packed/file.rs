@@ -29,7 +29,7 @@ use tapeloop_files::kind_of;
 use tapeloop_files::quietly;
 use tapeloop_files::shown;
 use tapeloop_structure::internal::BudgetShare;
-use tapeloop_structure::{ReadBudget, ReadLimits, Structure};
+use tapeloop_structure::{Format, ReadBudget, ReadLimits, Structure};
 
 /// Maximum size of a footer. That of a set of 65,536 rows has up to about 2 MB.
 const FOOTER_BYTES_MAX: u64 = 16 << 20;
@@ -399,6 +399,11 @@ fn read_footer(path: &Path) -> Result<(File, u64, Vec<u8>)> {
     let mut file = File::open(path)?;
     let bytes = file.metadata()?.len();
     let not_arrow = || {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if Format::from_name(&name).is_some() {
+            let error = Error::input("this is a structure file, and no packed set");
+            return error.fix("give the folder that `tapeloop pack` wrote");
+        }
         let error = Error::input("this is not a complete Arrow file");
         error.fix("fetch or make it again; packed sets are made with `tapeloop pack`")
     };

@@ -13,6 +13,9 @@ const BUSY_SHARE_MIN: f64 = 0.85;
 /// count as what bounds a run.
 const OTHERS_SHARE_MIN: f64 = 0.25;
 
+/// Shorter runs are not compared with other programs.
+const CLOCK_TIME_MIN: Duration = Duration::from_secs(1);
+
 /// The smallest ratio of wall time to processor time with which reading counts as waiting for files.
 const WAITING_FACTOR_MIN: f64 = 2.0;
 
@@ -101,7 +104,9 @@ impl Cores {
 
     /// How many cores other programs kept busy, if they left this run none that were idle.
     fn other_programs(&self) -> Option<f64> {
-        let MachineTime { busy, all } = self.machine?;
+        // The machine's clock counts hundredths of a second.
+        let machine = self.machine.filter(|_| self.elapsed >= CLOCK_TIME_MIN);
+        let MachineTime { busy, all } = machine?;
         let others = self.cores(busy) - self.cores(self.all.as_secs_f64());
         let is_full = busy >= BUSY_SHARE_MIN * all;
         (is_full && others >= OTHERS_SHARE_MIN * self.threads as f64).then_some(others)

@@ -11,7 +11,7 @@ use tapeloop_files::path_of;
 use tapeloop_files::{did_you_mean, nearest};
 
 /// Options that other programs have, and what to type here.
-const OTHER_OPTIONS: [(&str, &str); 17] = [
+const OTHER_OPTIONS: [(&str, &str); 21] = [
     ("--gpu", "--backend cuda"),
     ("--cuda", "--backend cuda"),
     ("--cpu", "--backend cpu"),
@@ -27,7 +27,14 @@ const OTHER_OPTIONS: [(&str, &str); 17] = [
     ),
     ("-r", "nothing: folders are read with their subfolders"),
     ("--force", "--overwrite"),
-    ("-f", "--overwrite, or --format FORMAT"),
+    (
+        "-f",
+        "--features NAMES, --format FORMAT or --overwrite, which have no short form",
+    ),
+    ("--chain", "--where \"chain == 'A'\""),
+    ("--chains", "--where \"chain in ('A', 'B')\""),
+    ("--model", "--models first or --models all"),
+    ("--outdir", "--output FOLDER"),
     ("-c", "--config FILE, or the name of the file"),
     // Options that users try on commands that only print.
     ("-o", "> FILE: this command prints to standard output"),
@@ -49,6 +56,9 @@ pub(super) fn parse() -> std::result::Result<Cli, clap::Error> {
             let other = OTHER_OPTIONS.iter().find(|(other, _)| other == option);
             let instead = match other {
                 Some((_, instead)) => Some((*instead).to_owned()),
+                None if has_paint_an_output() && !option.starts_with('-') => {
+                    Some("one column; --svg FILE draws all columns".to_owned())
+                }
                 None if is_second_path_of_paint(option) => Some(format!("-o {option}")),
                 None => None,
             };
@@ -87,6 +97,13 @@ fn command_names(cli: &Command) -> Vec<&str> {
 /// Whether a tip of clap says to type `-- --json`, which would be the name of a file.
 fn is_about_values(tip: &StyledStr) -> bool {
     tip.to_string().contains("as a value")
+}
+
+/// Whether the command is `paint` with `-o`: a further word is a second column then.
+fn has_paint_an_output() -> bool {
+    let mut arguments = std::env::args().skip(1);
+    arguments.next().is_some_and(|command| command == "paint")
+        && arguments.any(|argument| argument.starts_with("-o") || argument.starts_with("--output"))
 }
 
 /// Whether the command is `paint`, whose output other programs would take without an option.

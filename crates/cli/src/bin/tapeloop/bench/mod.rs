@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use references::References;
 use serde_json::Map;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use structures::StructureSet;
 use tapeloop::backend::select_all;
@@ -51,7 +51,11 @@ pub(super) fn bench(args: &BenchArgs) -> Result<u8> {
         } else {
             Machines::Same
         };
-        let comparison = compare(&record::read(old)?, &record::read(new)?, machines)?;
+        let read = |path: &Path| {
+            let fix = "give the bench.jsonl that `tapeloop bench -o FOLDER` wrote into FOLDER";
+            record::read(path).map_err(|error| error.fix(fix))
+        };
+        let comparison = compare(&read(old)?, &read(new)?, machines)?;
         say(&format!("{comparison}\n"));
         return Ok(comparison.exit_code());
     }
