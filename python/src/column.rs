@@ -15,7 +15,7 @@ use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyIndexError, PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyCapsule, PyDict, PyIterator, PyList, PySlice};
-use tapeloop_cli::config::column_hint;
+use tapeloop_cli::config::table_column_hint;
 use tapeloop_cli::tables::Cell;
 
 /// Maximum width of the line of values in the text of a column, in characters.
@@ -44,7 +44,7 @@ impl Column {
                 .iter()
                 .map(|field| &**field.name())
                 .collect();
-            let hint = column_hint(name, &known);
+            let hint = table_column_hint(name, &known);
             return Err(PyKeyError::new_err(format!("no column `{name}`{hint}")));
         };
         let field = FieldRef::clone(&schema.fields()[index]);

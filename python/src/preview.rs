@@ -120,11 +120,10 @@ impl<'a> Preview<'a> {
         mut fits: impl FnMut(usize) -> bool,
     ) -> Vec<Shown<'a>> {
         let identifying = identifying_columns();
+        let has_structures = self.schema.column_with_name(NAMES[0]).is_some();
         let rank = |index: &usize| {
             let name = self.schema.field(*index).name();
-            if name == SOURCE && self.schema.column_with_name(NAMES[0]).is_none() {
-                0
-            } else if NAMES.contains(&&**name) {
+            if NAMES.contains(&&**name) || (name == SOURCE && !has_structures) {
                 0
             } else {
                 1 + usize::from(identifying.contains(name))

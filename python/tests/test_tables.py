@@ -134,6 +134,8 @@ def test_head_has_the_first_rows(table):
 def test_unknown_columns_are_key_errors_with_a_similar_name(table):
     with pytest.raises(KeyError, match="no column `sasaa` .did you mean `sasa`"):
         table["sasaa"]
+    with pytest.raises(KeyError, match="no column `rsa` .let `features` name `rsa`"):
+        table["rsa"]
     with pytest.raises(TypeError):
         table[0]
     with pytest.raises(TypeError, match="not iterable"):

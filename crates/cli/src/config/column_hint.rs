@@ -1,5 +1,6 @@
 //! What a wrong name of a column might mean.
 
+use super::features::feature_of_column;
 use tapeloop_files::did_you_mean;
 
 /// Columns that had another name, each with the one that it has now.
@@ -34,5 +35,17 @@ pub fn column_hint(name: &str, known: &[&str]) -> String {
             let here = elsewhere.filter(|(_, here)| known.contains(here));
             did_you_mean(here.map_or(name, |(_, here)| here), known)
         }
+    }
+}
+
+/// [`column_hint`] for a table that has the `known` columns. If its rows are residues, a column that a feature
+/// computes has a hint that says how to compute it.
+pub fn table_column_hint(name: &str, known: &[&str]) -> String {
+    let is_of_residues = known.contains(&"break_before");
+    match feature_of_column(name) {
+        Some(place) if is_of_residues && place.is_of_residues() => {
+            format!(" ({})", place.how_to_compute())
+        }
+        _ => column_hint(name, known),
     }
 }

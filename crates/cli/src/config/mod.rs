@@ -48,7 +48,7 @@ use tapeloop_inputs::{FrameRange, STDIN, Shard, member_pattern};
 use toml_text::to_toml;
 
 pub use bench::BenchConfig;
-pub use column_hint::column_hint;
+pub use column_hint::{column_hint, table_column_hint};
 pub use condition::{Condition, Node, Test, Value as ConditionValue};
 pub use condition::{FRAME_KEYS, RESIDUE_KEYS, ValueType};
 pub use coordinates::CoordinateAtoms;

@@ -1,7 +1,7 @@
 //! Draws rows of a table of residues.
 
 use super::{Meaning, Sequence, SequenceResidue, Track, draw, words};
-use crate::config::{column_hint, feature_of_column};
+use crate::config::{feature_of_column, table_column_hint};
 use crate::tables::{Cell, identifying_columns};
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Field, Schema};
@@ -63,7 +63,7 @@ fn chosen<'a>(schema: &'a Schema, names: &[String]) -> Result<Vec<&'a Field>> {
                 .iter()
                 .map(|field| &**field.name())
                 .collect();
-            let hint = column_hint(name, &known);
+            let hint = table_column_hint(name, &known);
             Error::usage(format!(
                 "the table has no column `{}`{hint}",
                 printable(name)

@@ -86,6 +86,14 @@ fn a_preset_a_feature_and_a_column_are_explained_by_their_names() {
         "{listed}"
     );
     assert!(!listed.contains("omega  "), "{listed}");
+    let listed = tapeloop(["features", "psi", "--json"]).output().unwrap();
+    let listed: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
+    let columns = listed[0]["columns"].as_array().unwrap();
+    let names: Vec<&str> = columns
+        .iter()
+        .filter_map(|column| column["name"].as_str())
+        .collect();
+    assert_eq!(names, ["psi"]);
     // Naming it switches it on, so that it has columns to explain.
     let listed = tapeloop(["features", "interfaces"]).output().unwrap();
     let listed = text(&listed.stdout);
