@@ -58,7 +58,7 @@ impl Grid {
     /// The grid that [`Grid::over`] makes for points with these low and high corners.
     pub(super) fn within(corners: Option<[[i32; 3]; 2]>, atom_count: usize, shift: u32) -> Self {
         let [low, high] = corners.unwrap_or_default();
-        // At most 2 * 10^8 / 2^12 cells along an axis.
+        // There are at most 2 * 10^8 / 2^12 cells along an axis.
         let extent = std::array::from_fn(|axis| (((high[axis] - low[axis]) >> shift) + 1) as u16);
         let mut wrap: [u16; 3] = extent;
         let cells_max = u64::from(Grid::cells_max(atom_count));

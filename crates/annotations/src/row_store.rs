@@ -264,7 +264,7 @@ impl RowStore {
     /// # Errors
     /// The temporary file cannot be read.
     pub(super) fn runs_of(&self, rows: &[u32]) -> Result<Vec<NamedRun<'_>>> {
-        // For each row the last run that starts after the previous row and not after this one.
+        // By row: the last run that starts after the previous row and not after this one.
         let mut last: Vec<Option<&RowRun>> = vec![None; rows.len()];
         for run in &self.runs {
             let next = rows.partition_point(|row| *row < run.first_row);

@@ -221,7 +221,7 @@ impl ResultWriter {
 
     /// Finishes the tables. After an error in `streamed` the open parts are removed instead.
     pub fn finish(mut self, streamed: Result<()>) -> FinishedWriter {
-        // Also after an error, so that a run can go on behind the part.
+        // The part is completed after an error too, so that a run can go on behind it.
         let committed = self.commit(true);
         let rejected = self.rejected_batches.map(RejectedBatches::finish);
         let finished = streamed.and(committed).and(rejected.unwrap_or(Ok(())));

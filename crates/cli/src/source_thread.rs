@@ -110,7 +110,7 @@ impl Iterator for SourceThread {
             None => self.receive()?,
         };
         let mut group = vec![first];
-        // Without a wait for more: the list may go on much later, or only once this group was read.
+        // It does not wait for more: the list may go on much later, or only once this group was read.
         while let Ok(source) = self.sources.try_recv() {
             let contents = (&source.content, &group[0].content);
             let is_together = |one: &Content, other| one.shares_record_batch(other);

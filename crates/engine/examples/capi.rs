@@ -202,7 +202,7 @@ impl Tapeloop {
                 }
                 submitted += 1;
             }
-            // After an error too, until nothing is in flight.
+            // Results are taken after an error too, until nothing is in flight.
             let Some(finished) = ring.wait() else {
                 return outcome;
             };

@@ -111,7 +111,7 @@ impl Device {
         };
         let start = match self.memory.find(address) {
             Ok(start) => start,
-            // Without memory the operation cannot run, whatever the options.
+            // An operation without memory cannot run, whatever the options.
             Err(missing) => {
                 let violation = match missing {
                     Missing::Freed(name) => {

@@ -34,7 +34,7 @@ impl JoinedNames {
     /// id. Models come one after the other.
     pub(super) fn new<'a>(chains: impl Iterator<Item = (usize, &'a Arc<str>)> + Clone) -> Self {
         let known: HashSet<&Arc<str>> = chains.clone().map(|(_, name)| name).collect();
-        // For each id the last model that has it, and the number of its copy there.
+        // By id: the last model that has it, and the number of its copy there.
         let mut last: HashMap<&Arc<str>, (usize, u32)> = HashMap::new();
         let mut copies = HashMap::new();
         for (model, name) in chains {

@@ -332,7 +332,7 @@ mod tests {
         let (resolved, _) = resolve("SEP", "N CA C OT1 OT2 O1P! CY");
         assert_eq!(text(&resolved.atoms), "N CA C O OXT O1P CY");
         assert_eq!(resolved.unknown.count, 0);
-        // With other names its oxygens keep them, even if the component has no parent.
+        // Oxygens with other names keep them, even if the component has no parent.
         for comp in ["SEP", "UNK"] {
             let (resolved, _) = resolve(comp, "N CA C O O2");
             assert_eq!(text(&resolved.atoms), "N CA C O O2");

@@ -145,7 +145,7 @@ fn trust(points: &[MergedPoint], headline: Option<&ReplayComparison>) -> String 
 
 /// The name and the rate of the fastest whole run. A run that computes all features comes first.
 fn whole_run(points: &[MergedPoint]) -> Option<String> {
-    // From files to results; others are parts of that.
+    // These go from files to results; other workloads are parts of that.
     let is_whole = |facts: &PointFacts| is_of_files(facts) && facts.workload.contains("_files");
     let of_files = points.iter().filter(|point| is_whole(&point.facts));
     let rates = of_files.filter_map(|point| {

@@ -39,7 +39,7 @@ impl<S: Benchmark> Runner for EngineRunner<S> {
         let slots = self.source.slots;
         let batches = batches.max(slots);
         let load = self.source.make_batches(batches);
-        // For each batch in flight: the number of items without a result, and when the engine got it.
+        // By batch in flight: the number of items without a result, and when the engine got it.
         let in_flight = Mutex::new(VecDeque::<(usize, Instant)>::with_capacity(load.len()));
         let items = load.into_iter().flat_map(|items: Vec<ItemOf<S>>| {
             in_flight.lock().push_back((items.len(), Instant::now()));

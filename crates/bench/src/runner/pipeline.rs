@@ -62,7 +62,7 @@ impl<S: Benchmark> Runner for PipelineRunner<S> {
         let mut load = self.source.make_batches(batches);
         let before = self.pipeline.counters();
         let mut latencies = latencies();
-        // For each batch in flight: the number of its last item, and when its first was submitted.
+        // By batch in flight: the number of its last item, and when its first was submitted.
         let mut in_flight: VecDeque<(u64, Instant)> = VecDeque::with_capacity(batches as usize);
         let (mut items, mut to_check) = (VecDeque::new(), Vec::new());
         let mut done = 0;

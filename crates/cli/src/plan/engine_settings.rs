@@ -21,7 +21,7 @@ pub fn engine_config(config: &Config, device: &DeviceInfo, threads: usize) -> En
     let few = few_residues(config);
     let buckets = match (few, config.policy.mode) {
         (Some(residues), _) => {
-            // As much room for pairs as in the largest of all buckets.
+            // It has as much room for pairs as the largest of all buckets.
             let factor = batch.residues_max.div_ceil(residues);
             vec![Features::with_pair_room(
                 Features::capacity(residues),
@@ -74,7 +74,7 @@ fn few_residues(config: &Config) -> Option<u32> {
     }
     let mut residues = 0;
     for item in &config.input {
-        // Not a folder, a glob, a list or a pipe.
+        // Folders, globs, lists and pipes do not count.
         let file = path_of(item).metadata().ok().filter(Metadata::is_file)?;
         let is_text = Compression::unpacked_name(item) == item
             && Format::from_name(item).is_some_and(|format| format != Format::BinaryCif);

@@ -34,7 +34,7 @@ pub(super) struct ParquetFile {
 
 fn from_parquet(error: ParquetError) -> Error {
     match error {
-        // Without Parquet's prefix: `No space left on device`.
+        // Parquet's prefix is left out, so that the message is `No space left on device`.
         ParquetError::External(source) => match source.downcast() {
             Ok(source) => Error::io(*source),
             Err(source) => Error::new(ErrorKind::Io, source.to_string()),

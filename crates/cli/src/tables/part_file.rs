@@ -114,7 +114,7 @@ enum Step {
 
 impl PartFile {
     fn start<F: Format + 'static>(part: OpenPart<F>) -> Result<Self> {
-        // Without room: the thread that fills row groups waits while this one is behind.
+        // The channel has no room, so that the thread that fills row groups waits while this one is behind.
         let (sender, steps) = bounded(0);
         let thread = thread::Builder::new()
             .name("tapeloop-write".to_owned())

@@ -66,7 +66,7 @@ pub struct CudaOptions {
     /// 30 us longer.
     pub blocking_wait: bool,
     /// The NVRTC library, in preference to `TAPELOOP_NVRTC` and the usual names.
-    // Not deserialized: code that reads options has to vouch for the paths itself.
+    // Paths are not deserialized: code that reads options has to vouch for them itself.
     #[cfg_attr(feature = "supervise", serde(skip))]
     pub nvrtc: Option<NvrtcLibrary>,
     /// The folder for compiled kernels, in preference to `TAPELOOP_CACHE_DIR` and the user's

@@ -181,7 +181,7 @@ impl Shared {
         let now = Instant::now();
         let mut stores = self.stores.lock();
         stores.settle(now);
-        // Before the trim, which may give back the very allocation.
+        // This comes before the trim, which may free the very allocation.
         let free = stores.store_mut(space).take(bytes);
         stores.trim(now);
         let (allocation, hit) = match free {

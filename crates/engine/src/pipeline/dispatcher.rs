@@ -399,7 +399,7 @@ impl<W: Workload> Dispatcher<W> {
         work: impl FnOnce() -> T,
     ) -> T {
         self.queue.lock().suspend(device);
-        // For as long as it takes to write and submit a batch.
+        // This takes as long as writing and submitting a batch.
         while self.starting[device].load(SeqCst) > 0 && !self.is_broken() {
             yield_now();
         }

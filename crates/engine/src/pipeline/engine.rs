@@ -175,7 +175,7 @@ impl<W: Workload> Engine<W> {
             Ok(pool) => Ok(Arc::new(pool)),
             Err(error) => Err(Error::new(ErrorKind::Io, error.to_string())),
         };
-        // With 0 rayon takes the number of cores, or that of RAYON_NUM_THREADS.
+        // Rayon reads 0 as the number of cores, or that of RAYON_NUM_THREADS.
         let mut threads = pool(0)?;
         let selected = select_with(choice, &threads, options)?;
         let backend = selected.backend.device().backend;
@@ -487,7 +487,7 @@ impl<W: Workload> Drop for Engine<W> {
             while !dispatcher.ends_timer() {
                 yield_now();
             }
-            // Until tasks of workers, and threads that helped, have let go of it.
+            // Waits until tasks of workers, and threads that helped, have dropped it.
             #[cfg(not(loom))]
             crate::backend::help_until(&dispatcher.shared.pool, || {
                 Arc::strong_count(&dispatcher) == 1

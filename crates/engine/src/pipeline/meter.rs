@@ -263,7 +263,7 @@ mod tests {
             (10, 20, 10, 10),
             (15, 30, 20, 25),
             (40, 50, 30, 35),
-            // Before the latest.
+            // This time is earlier than the latest.
             (0, 5, 35, 40),
             (60, 61, 36, 41),
             // Over all but the first.

@@ -93,7 +93,7 @@ impl<W: Workload> Shared<W> {
     fn end_lost(&self, mut failed: Box<Failed<Box<Batch<W>>>>) -> Box<Failed<Box<Batch<W>>>> {
         let over = self.over(failed.slot.device());
         if let Some(reason) = over.filter(|_| is_loss(&failed.error)) {
-            // Without the places of the batch that met it.
+            // The places of the batch that met it are left out.
             failed.error = reason.clone().without_places();
         }
         self.end(failed)

@@ -63,7 +63,7 @@ impl Batch {
         live: Extent,
         replay: &mut Replay,
     ) -> Result<()> {
-        // Without a list of the commands, so that a batch allocates nothing.
+        // No list of the commands is made, so that a batch allocates nothing.
         for (lowered, copy) in self.commands.iter().zip(&self.copies) {
             enqueue_live(slot, lowered, *copy, live, replay)?;
         }

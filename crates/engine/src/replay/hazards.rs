@@ -71,7 +71,7 @@ mod tests {
         let all: Vec<usize> = (0..9).collect();
         let expected: [&[usize]; 9] = [&[], &[], &[0, 1], &[0], &[2], &[3, 4], &[5], &[4], &[6]];
         assert_eq!(hazards(&recording, &all), expected);
-        // Without the copies the same, by new places.
+        // The same dependences without the copies, by the new indices.
         let expected: [&[usize]; 6] = [&[], &[0], &[], &[1], &[2, 3], &[4]];
         assert_eq!(hazards(&recording, &all[1..7]), expected);
     }

@@ -50,7 +50,7 @@ impl ReadyBuckets {
         policy: &Policy,
     ) -> Result<Self> {
         drop_released(slot);
-        // With shared memory a graph is the same calls.
+        // Where host and device share memory, a graph makes the same calls as launches.
         let is_verified = policy.verify == Verify::Off || backend.device().shares_host_memory;
         let state = |_| BucketState {
             is_verified,

@@ -201,7 +201,7 @@ mod tests {
             timestamps_among(&lowered(&body)),
             [begun, (3, UPLOADED), (4, COMPUTED), downloaded(5)]
         );
-        // Without uploads, of mapped buffers.
+        // Mapped buffers have no uploads.
         let body = [kernel(), kernel()];
         assert_eq!(
             timestamps_among(&lowered(&body)),
@@ -229,7 +229,7 @@ mod tests {
         let edges = [&[][..], &[], &[0], &[1], &[2], &[3], &[4]].map(<[usize]>::to_vec);
         let expected: [&[usize]; TIMESTAMPS] = [&[], &[0, 1], &[3, 4], &[5, 6]];
         assert_eq!(ends(&lowered(&body), &edges), expected);
-        // Without copies, of mapped buffers.
+        // Mapped buffers have no copies.
         let edges = [&[][..], &[0]].map(<[usize]>::to_vec);
         let expected: [&[usize]; TIMESTAMPS] = [&[], &[], &[1], &[1]];
         assert_eq!(ends(&lowered(&[kernel(), kernel()]), &edges), expected);

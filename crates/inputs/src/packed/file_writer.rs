@@ -53,7 +53,7 @@ impl Write for ChecksummedFile {
 
 fn from_arrow(error: ArrowError) -> Error {
     match error {
-        // Without Arrow's prefix: `No space left on device`.
+        // Arrow's prefix is left out, so that the message is `No space left on device`.
         ArrowError::IoError(_, source) => Error::io(source),
         other => Error::new(ErrorKind::Io, other.to_string()),
     }

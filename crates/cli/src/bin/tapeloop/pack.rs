@@ -99,7 +99,7 @@ pub(super) fn pack(args: PackArgs) -> Result<u8> {
     if !models.is_empty() {
         add(&mut set, &mut models, &mut counts)?;
     }
-    // Before the set is finished: otherwise a run with a corrected table would append to it.
+    // This comes before the set is finished: otherwise a run with a corrected table would append to it.
     if let Some(annotations) = &annotations {
         let matches = counters.matches();
         annotations.log(&matches)?;

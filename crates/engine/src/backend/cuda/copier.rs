@@ -234,7 +234,7 @@ impl Copier {
     ) -> Result<T> {
         let driver = self.context.bind_for(Call::Submission)?;
         let called = self.context.check(call, give(&driver, stream.raw()));
-        // Also after an error, which does not mean that no work was started.
+        // An error does not mean that no work was started, so this waits after one too.
         if let Err(error) = stream.synchronize() {
             std::mem::forget(in_use);
             return Err(called.err().unwrap_or(error));

@@ -60,7 +60,7 @@ impl Link {
         buffer[..4].copy_from_slice(&(bytes as u32).to_le_bytes());
         let mut rest = &buffer[..];
         while !rest.is_empty() {
-            // Without a signal if the other end is closed: the error reports it.
+            // No signal is raised if the other end is closed: the error reports it.
             match send(&self.socket, rest, SendFlags::NOSIGNAL) {
                 Ok(sent) => rest = &rest[sent..],
                 Err(rustix::io::Errno::INTR) => {}

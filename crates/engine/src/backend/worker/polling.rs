@@ -149,7 +149,7 @@ mod tests {
             };
             given.send(Arc::new(slot)).unwrap();
         }
-        // With the sender kept until the end: an arrival might still wake the thread.
+        // The sender is kept until the end, since an arrival might still wake the thread.
         let closing = std::thread::spawn(move || {
             std::thread::sleep(wall + Duration::from_millis(50));
             drop(given);

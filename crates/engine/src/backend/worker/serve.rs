@@ -450,7 +450,7 @@ impl Worker<'_> {
         };
         let steps = steps.into_iter().map(with_own_addresses).collect();
         entry.slot.post(Posted::Work { steps, fence });
-        // Also for a slot that refused the work, so that it reports the refusal.
+        // A slot that refused the work is asked too, so that it reports the refusal.
         let _ = entry.poller.send(Arc::clone(&entry.slot));
     }
 }

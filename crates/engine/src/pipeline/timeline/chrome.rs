@@ -48,7 +48,7 @@ impl Timeline {
         }
         text.push_str(&events.join(",\n"));
         if events.is_empty() {
-            // After the names comes a comma.
+            // The comma behind the names has nothing to separate.
             text.truncate(text.trim_end().len() - 1);
         }
         text.push_str("\n]}\n");

@@ -154,7 +154,7 @@ pub(super) fn integer_packing(
                 continue;
             }
         }
-        // Without branches, as what goes on is hard to predict.
+        // There is no branch, as which codes go on is hard to predict.
         for value in chunk {
             let (next, over) = sum.overflowing_add(value.get());
             pending = goes_on(value.get());

@@ -119,7 +119,7 @@ fn add_b_factor_fields(text: &[u8], fields: &mut FieldsOfAtoms) -> Result<()> {
     let mut atoms = Vec::new();
     let mut items_missing_at = Vec::new();
     let mut edges = Vec::new();
-    // For an atom_site without a loop: the end of its last value, and where its B factor is.
+    // The end of the last value of an atom_site without a loop, and where its B factor is.
     let mut single: Option<(usize, Option<Range<usize>>)> = None;
     // A new value needs a blank before it.
     let field = |bytes: Range<usize>| BFactorField {
