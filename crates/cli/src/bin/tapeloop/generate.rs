@@ -10,7 +10,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 use tapeloop::error::{Context, Result};
 use tapeloop::features::FeatureName;
-use tapeloop_cli::config::{Config, RawConfig, column_names};
+use tapeloop_cli::config::{Config, RawConfig, SettingValues, column_names};
 use tapeloop_cli::exit_codes::GOOD;
 use tapeloop_cli::terminal::say;
 use tapeloop_files::shown;
@@ -33,18 +33,21 @@ pub(super) fn completions(shell: Shell) -> Result<u8> {
     Ok(GOOD)
 }
 
-/// The words of the options that take one of few.
-const CHOICES: [(&str, &[&str]); 4] = [
-    ("backend", &["auto", "cuda", "cpu"]),
-    ("mode", &["graph", "stream", "resident"]),
-    ("models", &["first", "all", "joined"]),
-    ("input_format", &["auto", "pdb", "mmcif", "bcif"]),
-];
-
 /// What a shell completes after an argument, by the argument's id.
 fn values() -> Result<Vec<(&'static str, Vec<String>)>> {
-    let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
-    let mut values: Vec<(&str, Vec<String>)> = CHOICES.map(|(id, words)| (id, owned(words))).into();
+    let config = Config::resolve(RawConfig::default())?;
+    let mut values = Vec::new();
+    let mut assignments = Vec::new();
+    for (key, _) in &config.settings {
+        let words = config.values.get(key).map_or(&[][..], choices);
+        assignments.push(format!("{key}="));
+        assignments.extend(words.iter().map(|word| format!("{key}={word}")));
+        if !words.is_empty() {
+            // The option of a key has its name as its id.
+            let words = words.iter().map(|word| (*word).to_owned());
+            values.push((*key, words.collect::<Vec<String>>()));
+        }
+    }
     let columns = column_names();
     let mut names = columns.clone();
     names.extend(
@@ -62,12 +65,16 @@ fn values() -> Result<Vec<(&'static str, Vec<String>)>> {
     values.push(("features", names.clone()));
     values.push(("names", names));
     values.push(("column", columns));
-    let keys = Config::resolve(RawConfig::default())?.settings;
-    values.push((
-        "set",
-        keys.iter().map(|(key, _)| format!("{key}=")).collect(),
-    ));
+    values.push(("set", assignments));
     Ok(values)
+}
+
+/// The words of which a key takes one; none if it takes something else.
+fn choices(values: &SettingValues) -> &[&'static str] {
+    match values {
+        SettingValues::Choice(words) => words,
+        _ => &[],
+    }
 }
 
 /// The command with the values that its arguments may have. Parsing takes others too, such as lists of
@@ -96,17 +103,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_config_takes_the_words_of_choices() {
-        for (key, words) in CHOICES {
-            for word in words {
-                let mut raw = RawConfig::default();
-                raw.set("test", key, Some(*word));
-                assert!(Config::resolve(raw).is_ok(), "{key} = {word}");
-            }
-        }
-    }
-
-    #[test]
     fn scripts_complete_features_columns_and_keys() {
         let mut script = Vec::new();
         let mut command = with_values(Cli::command(), &values().unwrap());
@@ -117,6 +113,7 @@ mod tests {
             "torsions",
             "exposure",
             "sasa.points=",
+            "sasa.chains=own",
             "resident",
         ] {
             assert!(script.contains(word), "{word}");
