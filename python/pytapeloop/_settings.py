@@ -164,6 +164,7 @@ class Tables(TypedDict, total=False):
     rows_per_group: int
     compression: Literal["zstd", "lz4", "none"]
     compression_level: int
+    pair_names: bool
     annotations: str | Sequence[str]
     where: str
 
