@@ -39,7 +39,7 @@ fn values() -> Result<Vec<(&'static str, Vec<String>)>> {
     let mut values = Vec::new();
     let mut assignments = Vec::new();
     for (key, _) in &config.settings {
-        let words = config.values.get(key).map_or(&[][..], choices);
+        let words = config.values.get(*key).map_or(&[][..], choices);
         assignments.push(format!("{key}="));
         assignments.extend(words.iter().map(|word| format!("{key}={word}")));
         if !words.is_empty() {
