@@ -573,3 +573,18 @@ impl GraphArgs {
         Config::resolve(raw)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_short_form_lists_arguments_that_exist() {
+        let mut command = Cli::command();
+        command.build();
+        for id in SHORT_FORM {
+            let mut arguments = command.get_arguments();
+            assert!(arguments.any(|arg| arg.get_id() == id), "{id}");
+        }
+    }
+}
