@@ -132,6 +132,8 @@ class Features:
         Raises:
             ConfigError, TapeloopError, TypeError, ValueError: As ``stream`` raises them.
         """
+        if not isinstance(table, str):
+            raise TypeError(f"table is {table!r}; give one name, or several to tables(names=[...])")
         return self._collect(inputs, [table], progress)[table]
 
     def tables(

@@ -75,8 +75,13 @@ def grouped(inputs: Any) -> Groups:
     """The inputs in groups, each for one stream: all paths, or some files in memory with the number
     of the first one."""
     if isinstance(inputs, (str, os.PathLike)):
-        yield [os.fspath(inputs)]
+        yield [_path(inputs)]
         return
+    if _is_table(inputs):
+        raise TypeError(
+            f"{type(inputs).__name__} is a table and no input; give paths or structures, and to plot "
+            "the Table that features returned"
+        )
     if isinstance(inputs, (bytes, bytearray, memoryview)) or not isinstance(inputs, Iterable):
         inputs = [inputs]
     elif _is_pair(inputs) or _is_atom_array(inputs) or _is_gemmi(inputs):
@@ -106,7 +111,12 @@ def structures_in(inputs: Any) -> int | None:
 
 def _path(item: Any) -> str:
     if isinstance(item, (str, os.PathLike)):
-        return os.fspath(item)
+        path = os.fspath(item)
+        if "\n" in path:
+            raise TypeError(
+                f"{path[:40]!r}... is the text of a file and no path; give its bytes: text.encode()"
+            )
+        return path
     raise TypeError(f"{type(item).__name__} among paths; give either paths or structures")
 
 
@@ -143,6 +153,11 @@ def _is_pair(item: Any) -> bool:
 
 def _is_atom_array(item: Any) -> bool:
     return all(hasattr(item, name) for name in ("coord", "atom_name", "res_name", "get_annotation"))
+
+
+def _is_table(item: Any) -> bool:
+    """Whether it is a table of this or another package, such as a DataFrame."""
+    return hasattr(item, "__arrow_c_stream__") or hasattr(item, "to_dict")
 
 
 def _is_gemmi(item: Any) -> bool:

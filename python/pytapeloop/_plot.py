@@ -32,8 +32,12 @@ class Plot:
 
         Raises:
             OSError: The file cannot be written.
+            ValueError: The name does not end in ``.svg``.
         """
-        Path(path).write_text(self.svg, encoding="utf-8")
+        path = Path(path)
+        if path.suffix.lower() != ".svg":
+            raise ValueError(f"{path}: the drawing is an SVG file; give a name that ends in .svg")
+        path.write_text(self.svg, encoding="utf-8")
 
     def _repr_html_(self) -> str:
         # An image of its own: the styles of an SVG element would apply to the whole page.

@@ -190,6 +190,12 @@ def test_mistakes_are_errors_that_name_them(samples, tmp_path):
         pytapeloop.features(tmp_path / "missing.pdb", backend="cpu")
     with pytest.raises(pytapeloop.TapeloopError, match="missing.pdb: "):
         pytapeloop.run(inputs=tmp_path / "missing.pdb", output=tmp_path / "out")
+    with pytest.raises(TypeError, match="Table is a table"):
+        pytapeloop.features(pytapeloop.features(samples / "1ubi.pdb", "rg", backend="cpu"))
+    with pytest.raises(TypeError, match="text of a file"):
+        pytapeloop.features((samples / "1ubi.pdb").read_text(), backend="cpu")
+    with pytest.raises(TypeError, match=r"tables\(names="):
+        pytapeloop.features(samples, table=["residues"], backend="cpu")
     with pytest.raises(TypeError, match="int .*structure"):
         pytapeloop.features([7], backend="cpu")
     with pytest.raises(TypeError, match="name .* 1"):
@@ -209,7 +215,7 @@ def test_interfaces_are_a_table(samples):
     (row,) = table.to_pylist()
     assert (row["auth_asym_id_i"], row["auth_asym_id_j"]) == ("A", "B")
     assert row["contacts"] >= row["residues_i"] > 0 and row["buried_area"] > 1000
-    with pytest.raises(pytapeloop.ConfigError, match="`interfaces` is true"):
+    with pytest.raises(pytapeloop.ConfigError, match="name the feature interfaces"):
         pytapeloop.features(samples / "1hvr.pdb.gz", table="interfaces", backend="cpu")
 
 

@@ -60,6 +60,8 @@ def test_a_drawing_is_shown_and_saved(samples, tmp_path):
     table = pytapeloop.features(samples / "1ubi.pdb", "sasa", backend="cpu")
     drawn = pytapeloop.plot(table, "sasa")
     drawn.save(tmp_path / "1ubi.svg")
+    with pytest.raises(ValueError, match="ends in .svg"):
+        drawn.save(tmp_path / "1ubi.png")
     assert (tmp_path / "1ubi.svg").read_text() == drawn.svg
     assert "prefers-color-scheme: dark" in drawn.svg
     (data,) = re.findall(r'src="data:image/svg\+xml;base64,([^"]+)"', drawn._repr_html_())

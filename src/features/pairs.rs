@@ -181,7 +181,12 @@ impl PairTable {
             let range = start..pairs.first.len();
             match self.table {
                 TableName::Contacts => rows.contacts = range,
-                _ => rows.hydrogen_bonds = range,
+                TableName::HydrogenBonds => rows.hydrogen_bonds = range,
+                TableName::Residues
+                | TableName::Chains
+                | TableName::Structures
+                | TableName::Ligands
+                | TableName::Interfaces => unreachable!("the table has no pairs of residues"),
             }
         }
         let reals = pairs.reals.into_iter().map(Values::Real);

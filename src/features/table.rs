@@ -93,7 +93,10 @@ impl FeatureTable {
             TableName::Contacts => sized.contacts.clone(),
             TableName::HydrogenBonds => sized.hydrogen_bonds.clone(),
             TableName::Interfaces => sized.interfaces.clone(),
-            _ => {
+            TableName::Residues
+            | TableName::Chains
+            | TableName::Structures
+            | TableName::Ligands => {
                 let (start, rows) = (offset[table.axis()] as usize, extent[table.axis()] as usize);
                 start..start + rows
             }

@@ -1,6 +1,6 @@
 //! [`FeatureEngine`]: the features of structures as record batches, for programs that embed this one.
 
-use super::config::{Config, RawConfig, RowKind, TABLES_WITH_ROWS, TableSet};
+use super::config::{Config, RawConfig, RowKind, TableSet};
 use super::input_count::InputCount;
 use super::interrupt::Interrupt;
 use super::output::Committed;
@@ -310,11 +310,19 @@ fn rows_of(plan: &Plan, wanted: &[&str], batches: &Sender<TableBatch>) -> Result
             return Err(error.fix(format!("choose from {all}")));
         };
         if !settings.written.contains(table) {
-            let error = Error::config(format!("the table {name:?} has no rows"));
-            return Err(error.fix(format!(
-                "{TABLES_WITH_ROWS}; a list of features has to name contacts, hydrogen_bonds, ligands \
-                 and interfaces too; tables.written may leave others out"
-            )));
+            let error = Error::config(format!("the table {name:?} is not computed"));
+            return Err(error.fix(match table {
+                RowKind::Contact => {
+                    "name the feature contacts, and set contacts.atom to ca, cb or any"
+                }
+                RowKind::HydrogenBond => "name the feature hydrogen_bonds",
+                RowKind::Ligand => "name the feature ligands",
+                RowKind::Interface => "name the feature interfaces",
+                RowKind::Variant => "give annotations with a column variant",
+                RowKind::Residue | RowKind::Chain | RowKind::Structure => {
+                    "leave tables.written out, or add the table"
+                }
+            }));
         }
     }
     settings.written = TableSet::new(|table| wanted.contains(&table.table()));

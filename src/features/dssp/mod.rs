@@ -77,8 +77,13 @@ impl Feature for Dssp {
                       bonds; none for N-H of proline or after a break, or of C-alphas 9 A apart; \
                       I replaces H, then H, E, B, G, T, S in this order; null where N, CA, C or O \
                       is missing",
-            source: "Kabsch and Sander 1983, Biopolymers 22:2577; version 4: Hekkelman et al. 2025, \
-                     Protein Sci 34:e70208",
+            source: match self.version {
+                DsspVersion::V2 => "Kabsch and Sander 1983, Biopolymers 22:2577",
+                DsspVersion::V4 => {
+                    "Kabsch and Sander 1983, Biopolymers 22:2577; Hekkelman et al. 2025, Protein Sci \
+                     34:e70208"
+                }
+            },
             needs: &[],
         }
     }

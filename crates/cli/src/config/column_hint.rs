@@ -7,13 +7,17 @@ use tapeloop_files::did_you_mean;
 const RENAMED_COLUMNS: [(&str, &str); 1] = [("hydrogen_bonds", "backbone_hydrogen_bonds")];
 
 /// Names of columns in other programs and files, each with the one that it has here.
-const NAMES_ELSEWHERE: [(&str, &str); 14] = [
+const NAMES_ELSEWHERE: [(&str, &str); 18] = [
     ("resname", "comp_id"),
     ("resn", "comp_id"),
     ("resid", "auth_seq_id"),
     ("resi", "auth_seq_id"),
     ("resseq", "auth_seq_id"),
     ("resnum", "auth_seq_id"),
+    ("residue_number", "auth_seq_id"),
+    ("residue_name", "comp_id"),
+    ("residue", "comp_id"),
+    ("chain", "auth_asym_id"),
     ("chain_id", "auth_asym_id"),
     ("icode", "ins_code"),
     ("bfactor", "b_ca"),

@@ -46,10 +46,20 @@ fn the_methods_have_each_column_once_and_no_other() {
     expected.sort();
     expected.dedup();
     described.sort();
-    assert_eq!(
-        described, expected,
-        "left: docs/METHODS.md, right: the columns"
+    let only_in = |one: &[String], other: &[String]| -> Vec<String> {
+        one.iter()
+            .filter(|name| !other.contains(name))
+            .cloned()
+            .collect()
+    };
+    let missing = only_in(&expected, &described);
+    assert!(missing.is_empty(), "docs/METHODS.md lacks {missing:?}");
+    let unknown = only_in(&described, &expected);
+    assert!(
+        unknown.is_empty(),
+        "docs/METHODS.md has {unknown:?}, which are no columns"
     );
+    assert_eq!(described, expected, "a column is there twice");
     for (names, cells) in &rows {
         assert!(
             cells.len() == 4 && !cells[0].is_empty(),

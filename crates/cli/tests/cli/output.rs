@@ -24,7 +24,7 @@ fn a_dry_run_prints_the_config_and_the_memory_and_writes_nothing() {
     let lines = [
         "slots = 4",
         "mode = \"graph\"",
-        "compute 18 features",
+        " features (",
         "on the CPU",
         "B for 4 batches in flight",
         "4 slots: ",

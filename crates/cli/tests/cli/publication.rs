@@ -14,7 +14,7 @@ fn a_run_is_described_with_its_settings_counts_and_references() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");
     let files = ["1hvr.pdb.gz", "1ubi.pdb"].map(|name| format!("{SAMPLES}/{name}"));
-    let features = ["--features", "sasa,phi,interfaces"];
+    let features = ["--features", "sasa,phi,interfaces,plddt"];
     let changed = ["--set", "sasa.points=100", "--threads", "1"];
     let inputs = [&*files[0], &files[1], "-o", str_of(&out)];
     run_well(&[&inputs[..], &features, &changed].concat());
@@ -28,14 +28,16 @@ fn a_run_is_described_with_its_settings_counts_and_references() {
         "2 structures with 274 residues and 2,116 atoms, read from 2 inputs.",
         "sasa: sum over the residue's atoms of 4 pi R^2 n / N",
         "(Shrake and Rupley 1973, J Mol Biol 79:351;",
-        "Settings that were changed: sasa.points = 100; interfaces = true. All others",
+        "Of files with several models the first was read.",
+        "Settings: sasa.points = 100; sasa.probe = 1.4; sasa.chains = \"all\".",
+        "All other settings that decide values were the defaults",
         "@article{shrake1973,",
         "@article{iupaciub1970,",
         "doi = {10.1016/j.jmb.2007.05.022}",
     ] {
         assert!(words.contains(part), "{part}: {described_run}");
     }
-    for other in ["threads", "kabsch1983", "rejected", "not ended"] {
+    for other in ["threads", "kabsch1983", "plddt", "rejected", "not ended"] {
         assert!(!words.contains(other), "{other}: {described_run}");
     }
     let paragraph = described_run.split("References").next().unwrap();

@@ -8,7 +8,7 @@ use std::path::Path;
 use tapeloop::error::{Context, Error, Result};
 use tapeloop::features::{FeatureConfig, FeatureName};
 use tapeloop_bench::internal::format::{counted, whole};
-use tapeloop_cli::config::{Config, RawConfig};
+use tapeloop_cli::config::{Config, RawConfig, setting_json};
 use tapeloop_cli::exit_codes::GOOD;
 use tapeloop_cli::feature_list::wrap;
 use tapeloop_cli::output::{RECORD, decides_no_value};
@@ -47,6 +47,10 @@ struct Methods {
     has_ended: bool,
     counts: Map<String, Json>,
     features: FeatureConfig,
+    /// Columns without a value, of runs that have ended.
+    empty_columns: Vec<String>,
+    /// The models that were read: the setting `models`.
+    models: String,
     /// The settings that decide values and are not the default, as `key = value`.
     changed: Vec<String>,
 }
@@ -69,7 +73,7 @@ impl Methods {
         let mut changed = Vec::new();
         for (key, default) in &defaults.settings {
             let value = settings.get(*key).unwrap_or(default);
-            let is_said = ["input", "features"].contains(key);
+            let is_said = ["input", "features", "models"].contains(key) || is_of_features(key);
             if value != default && !is_said && !decides_no_value(key) {
                 changed.push(format!("{key} = {value}"));
             }
@@ -84,6 +88,8 @@ impl Methods {
             has_ended,
             counts: object(if has_ended { "counts" } else { "written" })?.clone(),
             features: config.features,
+            empty_columns: empty_columns(record),
+            models: settings["models"].as_str().unwrap_or("first").to_owned(),
             changed,
         })
     }
@@ -99,7 +105,13 @@ impl Methods {
                 "" => String::new(),
                 source => format!(" ({})", source.trim_end_matches('.')),
             };
-            let line = format!("{}: {}{source}.", feature.name(), about.formula);
+            let settings = self.features.settings(feature).into_iter();
+            let settings = settings.map(|(key, value)| format!("{key} = {}", setting_json(&value)));
+            let settings = match &settings.collect::<Vec<String>>()[..] {
+                [] => String::new(),
+                all => format!(" Settings: {}.", all.join("; ")),
+            };
+            let line = format!("{}: {}{source}.{settings}", feature.name(), about.formula);
             wrap(&mut text, String::new(), 2, &line);
         }
         text.push('\n');
@@ -126,12 +138,17 @@ impl Methods {
         text
     }
 
-    /// The features that have columns, in the order of their columns.
+    /// The features that have a column with a value, in the order of their columns.
     fn computed(&self) -> Vec<FeatureName> {
         let features = &self.features;
         let chosen = features.features.iter().copied();
         chosen
-            .filter(|&name| !features.columns_of(name).is_empty())
+            .filter(|&name| {
+                let columns = features.columns_of(name);
+                columns
+                    .iter()
+                    .any(|column| !self.empty_columns.contains(&column.name))
+            })
             .collect()
     }
 
@@ -157,7 +174,11 @@ impl Methods {
                 let _ = write!(text, ", {} of which were rejected", whole(rejected));
             }
         }
-        text.push('.');
+        text.push_str(match &*self.models {
+            "all" => ". All models of a file were read.",
+            "joined" => ". The models of a file were joined to one structure.",
+            _ => ". Of files with several models the first was read.",
+        });
         if !self.has_ended {
             text.push_str(" (The run has not ended: these are the counts so far.)");
         }
@@ -171,13 +192,23 @@ impl Methods {
     fn settings_sentence(&self) -> String {
         let defaults = format!("the defaults of tapeloop {}", self.version);
         match &self.changed[..] {
-            [] => format!("All settings that decide values were {defaults}."),
+            [] => format!("All other settings that decide values were {defaults}."),
             changed => format!(
-                "Settings that were changed: {}. All others that decide values were {defaults}.",
+                "Other settings that were changed: {}. All others that decide values were {defaults}.",
                 changed.join("; ")
             ),
         }
     }
+}
+
+/// The columns of the record whose values are all null.
+fn empty_columns(record: &Json) -> Vec<String> {
+    let tables = record["columns"].as_object().into_iter().flatten();
+    let columns = tables
+        .filter_map(|(_, columns)| columns.as_object())
+        .flatten();
+    let empty = columns.filter(|(_, column)| column["null_share"] == 1.0);
+    empty.map(|(name, _)| name.clone()).collect()
 }
 
 /// Whether a key chooses features, or is a setting of one.
@@ -238,6 +269,7 @@ fn citation(entry: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tapeloop::features::DsspVersion;
 
     /// The places of a source that cite a publication: names, then a year.
     fn years(source: &str) -> usize {
@@ -253,7 +285,8 @@ mod tests {
 
     #[test]
     fn every_source_has_its_entries() {
-        let config = FeatureConfig::default();
+        let mut config = FeatureConfig::default();
+        config.dssp.version = DsspVersion::V4;
         let mut unused: Vec<String> = references().map(|entry| entry.citation).collect();
         assert!(unused.len() > 20);
         for &feature in FeatureName::ALL {

@@ -200,7 +200,7 @@ pub(super) const COMMANDS: &[(&str, i32, &str)] = &[
     (
         "tapeloop run 1ubi.pdb -o x --dry-run",
         0,
-        "compute 18 features",
+        "compute .. features (",
     ),
     (
         "tapeloop run 1ubi.pdb -o x --dry-run",

@@ -47,6 +47,15 @@ fn the_manual_lists_the_number_for_a_missing_value_of_every_column() {
     let by_name = |a: &(String, f64), b: &(String, f64)| a.0.cmp(&b.0);
     listed.sort_by(by_name);
     expected.sort_by(by_name);
+    let is_listed = |column: &&(String, f64)| listed.contains(column);
+    let unlisted: Vec<_> = expected
+        .iter()
+        .filter(|column| !is_listed(column))
+        .collect();
+    assert!(
+        unlisted.is_empty(),
+        "docs/config/painting.md lacks {unlisted:?}"
+    );
     assert_eq!(
         listed, expected,
         "left: docs/config/painting.md, right: the columns"
