@@ -7,7 +7,7 @@ use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, to_ffi};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{Array, RecordBatchIterator, StructArray};
 use arrow_schema::{Field, SchemaRef};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use std::slice;
@@ -28,6 +28,15 @@ pub(crate) fn field_capsule<'py>(
 ) -> PyResult<Bound<'py, PyCapsule>> {
     let schema = FFI_ArrowSchema::try_from(field).map_err(|error| failed(&error))?;
     PyCapsule::new_with_value(py, schema, c"arrow_schema")
+}
+
+/// The name of a column between brackets.
+fn column_name<'a>(name: &'a Bound<'_, PyAny>) -> PyResult<&'a str> {
+    name.extract().map_err(|_| {
+        let text = "a table takes the name of one column; for several, slices and statistics take \
+                    table.to_pandas()";
+        PyTypeError::new_err(text)
+    })
 }
 
 fn names(schema: &SchemaRef) -> Vec<String> {
@@ -75,8 +84,12 @@ impl RecordBatch {
         self.0.num_rows()
     }
 
-    fn __getitem__(&self, name: &str) -> PyResult<Column> {
-        Column::of_table(&self.0.schema(), slice::from_ref(&self.0), name)
+    fn __getitem__(&self, name: &Bound<'_, PyAny>) -> PyResult<Column> {
+        Column::of_table(
+            &self.0.schema(),
+            slice::from_ref(&self.0),
+            column_name(name)?,
+        )
     }
 
     fn __contains__(&self, name: &str) -> bool {
@@ -153,8 +166,8 @@ impl Table {
         self.num_rows()
     }
 
-    fn __getitem__(&self, name: &str) -> PyResult<Column> {
-        Column::of_table(&self.schema, &self.batches, name)
+    fn __getitem__(&self, name: &Bound<'_, PyAny>) -> PyResult<Column> {
+        Column::of_table(&self.schema, &self.batches, column_name(name)?)
     }
 
     fn __contains__(&self, name: &str) -> bool {
@@ -185,11 +198,11 @@ impl Table {
         let part = |batch: &arrow_array::RecordBatch| {
             let rows = left.min(batch.num_rows());
             left -= rows;
-            (rows > 0).then(|| batch.slice(0, rows))
+            batch.slice(0, rows)
         };
         Table {
             schema: SchemaRef::clone(&self.schema),
-            batches: self.batches.iter().map_while(part).collect(),
+            batches: self.batches.iter().map(part).collect(),
         }
     }
 

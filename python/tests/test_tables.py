@@ -136,7 +136,7 @@ def test_unknown_columns_are_key_errors_with_a_similar_name(table):
         table["sasaa"]
     with pytest.raises(KeyError, match="no column `rsa` .let `features` name `rsa`"):
         table["rsa"]
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="name of one column"):
         table[0]
     with pytest.raises(TypeError, match="not iterable"):
         iter(table)
