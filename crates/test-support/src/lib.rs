@@ -20,7 +20,5 @@ pub mod samples;
 pub mod seeds;
 #[cfg(feature = "engine")]
 pub mod sevenfold;
-#[cfg(unix)]
-pub mod thread_time;
 
 pub use files::repository;
