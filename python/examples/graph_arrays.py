@@ -84,6 +84,8 @@ def graphs(
         without residues have no graph, and files that cannot be read are warned of.
     """
     settings["contacts"] = {"atom": "ca", "cutoff": cutoff}
+    # Pairs are joined by the indices of their residues.
+    settings["tables.pair_names"] = False
     engine = pytapeloop.Features(["torsions", "contacts", *features], **settings)
     for start in range(0, len(paths), at_once):
         tables = engine.tables(paths[start : start + at_once], ["residues", "contacts"])
