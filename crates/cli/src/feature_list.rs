@@ -248,7 +248,8 @@ fn range(setting: &Setting) -> String {
     }
 }
 
-fn folder(table: TableName) -> &'static str {
+/// The name of a table, which is that of its folder.
+pub fn folder(table: TableName) -> &'static str {
     match table {
         TableName::Residues => "residues",
         TableName::Chains => "chains",

@@ -1,7 +1,7 @@
 //! Suggestions for misspelt names.
 
 /// Words that people write, each with the name that the program has.
-const SYNONYMS: [(&str, &str); 25] = [
+const SYNONYMS: [(&str, &str); 42] = [
     ("gpu", "cuda"),
     ("nvidia", "cuda"),
     ("processor", "cpu"),
@@ -27,6 +27,23 @@ const SYNONYMS: [(&str, &str); 25] = [
     ("secondary_structure", "dssp"),
     ("asa", "sasa"),
     ("surface", "sasa"),
+    ("resname", "comp_id"),
+    ("resn", "comp_id"),
+    ("resid", "auth_seq_id"),
+    ("resi", "auth_seq_id"),
+    ("resseq", "auth_seq_id"),
+    ("resnum", "auth_seq_id"),
+    ("residue_number", "auth_seq_id"),
+    ("residue_name", "comp_id"),
+    ("residue", "comp_id"),
+    ("chain", "auth_asym_id"),
+    ("chain_id", "auth_asym_id"),
+    ("icode", "ins_code"),
+    ("bfactor", "b_ca"),
+    ("b_factor", "b_ca"),
+    ("ss", "ss8"),
+    ("dssp", "ss8"),
+    ("acc", "sasa"),
 ];
 
 /// ` (did you mean `x`?)`, to follow a message about `name`, where one of the `known` names is

@@ -4,7 +4,7 @@ use super::resolver::Resolver;
 use serde_json::{Value as Json, json};
 use std::ops::RangeInclusive;
 use tapeloop::features::{
-    ColumnKind, Cutoff, FeatureConfig, FeatureName, Fusion, Reals, Setting, TableName,
+    ColumnDecl, ColumnKind, Cutoff, FeatureConfig, FeatureName, Fusion, Reals, Setting, TableName,
 };
 use tapeloop_files::did_you_mean;
 
@@ -172,14 +172,7 @@ impl ColumnPlace {
 /// The feature that has a column of this name, if one has it by default, or if the setting that
 /// lets the feature compute anything is set.
 pub fn feature_of_column(name: &str) -> Option<ColumnPlace> {
-    let mut config = FeatureConfig::default();
-    FeatureName::ALL.iter().find_map(|&feature| {
-        let setting = if config.columns_of(feature).is_empty() {
-            let_compute(&mut config, feature)
-        } else {
-            None
-        };
-        let columns = config.columns_of(feature);
+    all_columns().find_map(|(feature, setting, columns)| {
         let column = columns.iter().find(|column| column.name == name)?;
         Some(ColumnPlace {
             feature,
@@ -192,16 +185,22 @@ pub fn feature_of_column(name: &str) -> Option<ColumnPlace> {
 
 /// The names of the columns of all features, those included that a feature lacks by default.
 pub fn column_names() -> Vec<String> {
+    let columns = all_columns().flat_map(|(.., columns)| columns);
+    columns.map(|column| column.name).collect()
+}
+
+/// All features with their columns. One that has none by default comes with the setting that gives it some.
+fn all_columns()
+-> impl Iterator<Item = (FeatureName, Option<(&'static str, Json)>, Vec<ColumnDecl>)> {
     let mut config = FeatureConfig::default();
-    let mut names = Vec::new();
-    for &feature in FeatureName::ALL {
-        if config.columns_of(feature).is_empty() {
-            let_compute(&mut config, feature);
-        }
-        let columns = config.columns_of(feature);
-        names.extend(columns.into_iter().map(|column| column.name.to_string()));
-    }
-    names
+    FeatureName::ALL.iter().map(move |&feature| {
+        let setting = if config.columns_of(feature).is_empty() {
+            let_compute(&mut config, feature)
+        } else {
+            None
+        };
+        (feature, setting, config.columns_of(feature))
+    })
 }
 
 /// Sets the first setting of a feature that has nothing to compute by default. Returns its key and

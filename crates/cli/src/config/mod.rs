@@ -276,17 +276,12 @@ impl Config {
         to_toml(&self.settings)
     }
 
-    /// The settings that are not the default.
-    pub fn changed(&self) -> Vec<(&'static str, Json)> {
-        let defaults = Config::resolve(RawConfig::default());
-        let defaults = defaults.expect("the defaults are valid").settings;
-        let settings = self.settings.iter().filter(|set| !defaults.contains(set));
-        settings.cloned().collect()
-    }
-
     /// The settings that are not the default, as the lines of a config file.
     pub fn changed_to_toml(&self) -> String {
-        to_toml(&self.changed())
+        let defaults = Config::resolve(RawConfig::default());
+        let defaults = defaults.expect("the defaults are valid").settings;
+        let changed = self.settings.iter().filter(|set| !defaults.contains(set));
+        to_toml(&changed.cloned().collect::<Vec<_>>())
     }
 }
 

@@ -92,12 +92,15 @@ pub(super) fn columns(
             columns
         }
         RowKind::Structure => structure_columns(),
-        RowKind::Contact => contact_columns(optional.pair_names),
-        RowKind::HydrogenBond => hydrogen_bond_columns(optional.pair_names),
+        RowKind::Contact => contact_columns(),
+        RowKind::HydrogenBond => hydrogen_bond_columns(),
         RowKind::Ligand => ligand_columns(),
         RowKind::Interface => interface_columns(),
         RowKind::Variant => variant_columns(),
     });
+    if optional.pair_names {
+        columns.extend(pair_names(kind));
+    }
     let of_level = annotations
         .iter()
         .filter(|column| Some(column.level) == kind.level());
@@ -327,44 +330,42 @@ fn variant_columns() -> Vec<Column> {
     ]
 }
 
-fn contact_columns(named: bool) -> Vec<Column> {
+fn contact_columns() -> Vec<Column> {
     const TABLE: TableName = TableName::Contacts;
-    let mut columns = pair_columns(
+    pair_columns(
         |r, row| is_of_one_chain(r, r.pair(TABLE, row)),
         |r, row| separation(r, r.pair(TABLE, row)),
-    );
-    if named {
-        columns.extend(pair_names(TABLE, ["i", "j"]));
-    }
-    columns
+    )
 }
 
-fn hydrogen_bond_columns(named: bool) -> Vec<Column> {
+fn hydrogen_bond_columns() -> Vec<Column> {
     const TABLE: TableName = TableName::HydrogenBonds;
-    let mut columns = pair_columns(
+    pair_columns(
         |r, row| is_of_one_chain(r, r.pair(TABLE, row)),
         |r, row| separation(r, r.pair(TABLE, row)),
-    );
-    if named {
-        columns.extend(pair_names(TABLE, ["donor", "acceptor"]));
-    }
-    columns
+    )
 }
 
-/// What names both residues of a pair. The names of the columns end with those of the two sides.
-fn pair_names(table: TableName, endings: [&'static str; 2]) -> impl Iterator<Item = Column> {
-    endings
-        .into_iter()
-        .enumerate()
-        .flat_map(move |(side, ending)| {
-            let columns = [
-                residue_chain(),
-                residue_number(),
-                insertion_code(),
-                component(),
-            ];
-            columns.map(|column| column.of_pair(PairSide { table, side }, ending))
-        })
+/// What names both residues of a pair; nothing for other rows. The names of the columns end with those of the
+/// two sides.
+fn pair_names(kind: RowKind) -> Vec<Column> {
+    let endings = match kind {
+        RowKind::Contact => ["i", "j"],
+        RowKind::HydrogenBond => ["donor", "acceptor"],
+        _ => return Vec::new(),
+    };
+    let table = kind.features();
+    let sides = endings.into_iter().enumerate();
+    let names = sides.flat_map(|(side, ending)| {
+        let columns = [
+            residue_chain(),
+            residue_number(),
+            insertion_code(),
+            component(),
+        ];
+        columns.map(|column| column.of_pair(PairSide { table, side }, ending))
+    });
+    names.collect()
 }
 
 /// The residues of the pair by their indices, and what else it has, are columns of the feature.

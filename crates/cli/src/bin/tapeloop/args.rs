@@ -193,7 +193,7 @@ pub(super) struct ShownArgs {
     /// Go on with a run that was killed or interrupted: the results have the same bytes.
     #[arg(help_heading = heading::OUTPUT, long, conflicts_with = "overwrite")]
     pub(super) resume: bool,
-    /// Print what the run would do, its memory and the resolved config, and stop.
+    /// Print what the run would do, its memory and the settings that are not the default, and stop.
     #[arg(help_heading = heading::PRINTED, long)]
     pub(super) dry_run: bool,
     /// End with exit code 0 although up to N inputs were rejected; with more it is 3.

@@ -6,11 +6,11 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 use tapeloop::error::{Context, Error, Result};
-use tapeloop::features::{FeatureConfig, FeatureName};
+use tapeloop::features::{ColumnDecl, FeatureConfig, FeatureName};
 use tapeloop_bench::internal::format::{counted, whole};
 use tapeloop_cli::config::{Config, RawConfig, setting_json};
 use tapeloop_cli::exit_codes::GOOD;
-use tapeloop_cli::feature_list::wrap;
+use tapeloop_cli::feature_list::{folder, wrap};
 use tapeloop_cli::output::{RECORD, decides_no_value};
 use tapeloop_cli::terminal::say;
 use tapeloop_files::shown;
@@ -47,8 +47,8 @@ struct Methods {
     has_ended: bool,
     counts: Map<String, Json>,
     features: FeatureConfig,
-    /// Columns without a value, of runs that have ended.
-    empty_columns: Vec<String>,
+    /// The statistics of the columns by table and name; null unless the run has ended.
+    columns: Json,
     /// The models that were read: the setting `models`.
     models: String,
     /// The settings that decide values and are not the default, as `key = value`.
@@ -64,6 +64,8 @@ impl Methods {
         let settings = object("config")?;
         let version = record["values_follow_from"]["tapeloop.version"].as_str();
         let version = version.ok_or_else(|| damaged("tapeloop.version"))?;
+        let feature_keys = feature_keys();
+        let is_of_features = |key: &str| feature_keys.contains(&key);
         let of_features = settings.iter().filter(|(key, _)| is_of_features(key));
         let of_features = of_features.map(|(key, value)| (key.clone(), value.clone()));
         let config = RawConfig::of_settings(&of_features.collect()).and_then(Config::resolve);
@@ -73,7 +75,7 @@ impl Methods {
         let mut changed = Vec::new();
         for (key, default) in &defaults.settings {
             let value = settings.get(*key).unwrap_or(default);
-            let is_said = ["input", "features", "models"].contains(key) || is_of_features(key);
+            let is_said = ["input", "models"].contains(key) || is_of_features(key);
             if value != default && !is_said && !decides_no_value(key) {
                 changed.push(format!("{key} = {value}"));
             }
@@ -88,7 +90,7 @@ impl Methods {
             has_ended,
             counts: object(if has_ended { "counts" } else { "written" })?.clone(),
             features: config.features,
-            empty_columns: empty_columns(record),
+            columns: record["columns"].clone(),
             models: settings["models"].as_str().unwrap_or("first").to_owned(),
             changed,
         })
@@ -144,10 +146,10 @@ impl Methods {
         let chosen = features.features.iter().copied();
         chosen
             .filter(|&name| {
-                let columns = features.columns_of(name);
-                columns
-                    .iter()
-                    .any(|column| !self.empty_columns.contains(&column.name))
+                let has_values = |column: &ColumnDecl| {
+                    self.columns[folder(column.table)][&column.name]["null_share"] != 1.0
+                };
+                features.columns_of(name).iter().any(has_values)
             })
             .collect()
     }
@@ -201,25 +203,14 @@ impl Methods {
     }
 }
 
-/// The columns of the record whose values are all null.
-fn empty_columns(record: &Json) -> Vec<String> {
-    let tables = record["columns"].as_object().into_iter().flatten();
-    let columns = tables
-        .filter_map(|(_, columns)| columns.as_object())
-        .flatten();
-    let empty = columns.filter(|(_, column)| column["null_share"] == 1.0);
-    empty.map(|(name, _)| name.clone()).collect()
-}
-
-/// Whether a key chooses features, or is a setting of one.
-fn is_of_features(key: &str) -> bool {
+/// The keys that choose features, and those of their settings.
+fn feature_keys() -> Vec<&'static str> {
     let defaults = FeatureConfig::default();
-    let mut features = FeatureName::ALL.iter();
-    key == "features"
-        || features.any(|&feature| {
-            let settings = defaults.settings(feature);
-            settings.iter().any(|(name, _)| *name == key)
-        })
+    let settings = FeatureName::ALL
+        .iter()
+        .flat_map(|&feature| defaults.settings(feature));
+    let keys = settings.map(|(key, _)| key);
+    keys.chain(["features"]).collect()
 }
 
 /// A BibTeX entry.

@@ -56,11 +56,7 @@ pub(super) fn parse() -> std::result::Result<Cli, clap::Error> {
             let other = OTHER_OPTIONS.iter().find(|(other, _)| other == option);
             let instead = match other {
                 Some((_, instead)) => Some((*instead).to_owned()),
-                None if has_paint_an_output() && !option.starts_with('-') => {
-                    Some("one column; --svg FILE draws all columns".to_owned())
-                }
-                None if is_second_path_of_paint(option) => Some(format!("-o {option}")),
-                None => None,
+                None => tip_of_paint(option),
             };
             let tips = match (instead, error.get(ContextKind::Suggested)) {
                 (Some(instead), _) => vec![StyledStr::from(format!("type {instead}"))],
@@ -99,19 +95,20 @@ fn is_about_values(tip: &StyledStr) -> bool {
     tip.to_string().contains("as a value")
 }
 
-/// Whether the command is `paint` with `-o`: a further word is a second column then.
-fn has_paint_an_output() -> bool {
+/// What to type in place of an argument of `paint` that is one too many: its output, which other programs take
+/// without an option, or with an output a second column.
+fn tip_of_paint(argument: &str) -> Option<String> {
     let mut arguments = std::env::args().skip(1);
-    arguments.next().is_some_and(|command| command == "paint")
-        && arguments.any(|argument| argument.starts_with("-o") || argument.starts_with("--output"))
-}
-
-/// Whether the command is `paint`, whose output other programs would take without an option.
-fn is_second_path_of_paint(argument: &str) -> bool {
-    let is_paint = std::env::args()
-        .nth(1)
-        .is_some_and(|command| command == "paint");
-    is_paint && !argument.starts_with('-')
+    if argument.starts_with('-') || arguments.next()? != "paint" {
+        return None;
+    }
+    let is_output =
+        |argument: String| argument.starts_with("-o") || argument.starts_with("--output");
+    Some(if arguments.any(is_output) {
+        "one column; --svg FILE draws all columns".to_owned()
+    } else {
+        format!("-o {argument}")
+    })
 }
 
 /// Checks that the first of the files to print is not a misspelt command.
