@@ -103,15 +103,13 @@ def run(
     if process.returncode in (0, REJECTED):
         sys.stderr.write(problems)
         return json.loads(printed) if printed else {}
-    text = problems.strip().removeprefix("error: ")
-    kind = _native.ConfigError if process.returncode == 2 else _native.TapeloopError
-    raise kind(text or f"tapeloop run ended with code {process.returncode}")
+    raise _error("run", process.returncode, problems)
 
 
 def methods(folder: str | os.PathLike[str]) -> str:
-    """What a publication says of a run: the version, what was read and rejected, the formula and the source of
-    each feature, the settings that were changed, and the references as BibTeX. The command ``tapeloop methods``
-    prints the same.
+    """What a publication says of a run: the version, what was read and rejected, the formula, the source and
+    the settings of each feature, other settings that were changed, and the references as BibTeX. The
+    command ``tapeloop methods`` prints the same.
 
     Args:
         folder: The folder that ``run`` or ``tapeloop run`` wrote.
@@ -125,8 +123,15 @@ def methods(folder: str | os.PathLike[str]) -> str:
     command = [program(), "methods", os.fspath(folder)]
     printed = subprocess.run(command, capture_output=True, text=True, check=False)
     if printed.returncode != 0:
-        raise _native.TapeloopError(printed.stderr.strip().removeprefix("error: "))
+        raise _error("methods", printed.returncode, printed.stderr)
     return printed.stdout
+
+
+def _error(command: str, code: int, printed: str) -> _native.TapeloopError:
+    """The error of a command of the program, from its exit code and what it printed."""
+    text = printed.strip().removeprefix("error: ")
+    kind = _native.ConfigError if code == 2 else _native.TapeloopError
+    return kind(text or f"tapeloop {command} ended with code {code}")
 
 
 def _problems(process: subprocess.Popen[str], shown: Progress) -> str:
