@@ -248,6 +248,10 @@ unsafe impl<H: BackendHooks> Backend for Forward<H> {
         self.inner.allocate_filled(contents)
     }
 
+    fn refill(&self, memory: &Allocation, contents: &Arc<Contents>) -> Result<()> {
+        self.inner.refill(memory, contents)
+    }
+
     fn write(&self, from: &[u8], to: &Allocation, to_offset: usize) -> Result<()> {
         self.inner.write(from, to, to_offset)
     }

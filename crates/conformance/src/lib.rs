@@ -210,6 +210,7 @@ macro_rules! scenarios {
             memory_that_would_be_lost_is_refused,
             one_item_that_faults_is_named_and_no_other_is_lost,
             batches_read_the_same_table_after_a_fault,
+            a_table_is_replaced_and_stays_so_after_a_fault,
             results_that_are_held_stay_right_after_a_fault,
         }
     };

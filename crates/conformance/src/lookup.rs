@@ -81,6 +81,7 @@ pub struct Buffers {
 /// The workload.
 pub struct Lookup {
     kernel: Kernel,
+    is_replaceable: bool,
 }
 
 impl Default for Lookup {
@@ -98,6 +99,14 @@ impl Lookup {
         Lookup::with_kernel(kernel.reads::<u32>("table"), lookup)
     }
 
+    /// With a kernel that reads the table, which can be replaced.
+    pub fn replaceable() -> Self {
+        Lookup {
+            is_replaceable: true,
+            ..Lookup::new()
+        }
+    }
+
     /// With a kernel that counts in the table how often it looks there.
     pub fn counting() -> Self {
         let kernel = Kernel::new("count")
@@ -112,6 +121,7 @@ impl Lookup {
         let kernel = unsafe { kernel.code(&Image::cuda("lookup.cu", TEXT)) };
         Lookup {
             kernel: kernel.twin(twin),
+            is_replaceable: false,
         }
     }
 
@@ -120,7 +130,10 @@ impl Lookup {
         let header = recorder.header();
         let x = recorder.upload_buffer("x", 0, 1);
         let y = recorder.download_buffer("y", 0, 1);
-        let table = recorder.resident_buffer("table", TABLE);
+        let table = match self.is_replaceable {
+            false => recorder.resident_buffer("table", TABLE),
+            true => recorder.replaceable_buffer("table", TABLE),
+        };
         recorder.upload(header);
         recorder.upload(x);
         let args = [header.into(), x.into(), table.into(), y.into()];

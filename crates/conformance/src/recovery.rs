@@ -11,8 +11,8 @@ use std::sync::Arc;
 use tapeloop_engine::backend::{Backend, Space};
 use tapeloop_engine::pipeline::{Engine, EngineConfig, Wait};
 use tapeloop_engine::replay::Policy;
-use tapeloop_engine::workload::{Completion, Extent, Workload};
-use tapeloop_engine::{ErrorKind, Result};
+use tapeloop_engine::workload::{Completion, Extent, ResidentViews, Workload};
+use tapeloop_engine::{Error, ErrorKind, Result};
 
 /// Where among the items the one that faults is.
 const CULPRIT: usize = 21;
@@ -124,6 +124,41 @@ pub fn batches_read_the_same_table_after_a_fault(backend: &Arc<dyn Backend>) {
         };
         engine.run((0..100).map(number), &mut sink).unwrap();
         assert_eq!(next, 100, "{policy:?}");
+    }
+}
+
+/// An item is computed with the table of its submission, also where its batch runs again: each table is a multiple
+/// of the first. A device that cannot be started again gets no item that faults.
+pub fn a_table_is_replaced_and_stays_so_after_a_fault(backend: &Arc<dyn Backend>) {
+    for policy in accepted_policies(backend) {
+        let engine = engine(Lookup::replaceable(), backend, policy, 5, of_numbers()).unwrap();
+        let refused = engine.replace_resident(|_, _| Err(Error::input("no table, as told")));
+        assert_refused(&refused.unwrap_err(), ErrorKind::Input, &["as told"]);
+        let mut tickets = Vec::new();
+        for place in 0..100 {
+            let factor = 1 + place / 7;
+            if place % 7 == 0 && place > 0 {
+                let write = |buffers: &lookup::Buffers, views: &mut ResidentViews<'_>| {
+                    let table = views.take(buffers.table).iter_mut().enumerate();
+                    table.for_each(|(index, to)| *to = lookup::entry(index).wrapping_mul(factor));
+                    Ok(())
+                };
+                engine.replace_resident(write).unwrap();
+            }
+            let faults = backend.is_supervised() && place == CULPRIT as u32;
+            let number = if faults { lookup::FAULTS } else { 10 + place };
+            tickets.push((engine.submit(number).unwrap(), number, factor));
+        }
+        for (ticket, number, factor) in tickets {
+            let result = ticket.wait().unwrap().result;
+            if number == lookup::FAULTS {
+                assert_refused(&result.unwrap_err(), ErrorKind::Quarantined, &[]);
+            } else {
+                let expected = lookup::expected(number).wrapping_mul(factor);
+                assert_eq!(result.unwrap(), expected, "{policy:?}: {number}");
+            }
+        }
+        assert_eq!(engine.counters().batches_failed, 0, "{policy:?}");
     }
 }
 

@@ -53,6 +53,7 @@ use host_views::Views;
 use memory::{AllocationRegion, Graveyard, Memory};
 use parking_lot::{Mutex, MutexGuard};
 use slot_state::SlotState;
+use std::ops::Range;
 use std::sync::Arc;
 use tapeloop_engine::backend::contract::{
     Addresses, AllocationKey, BackendId, Call, CallCounters, DeviceSlot, FunctionId, Layout, Lease,
@@ -191,10 +192,23 @@ impl SimBackend {
     ) -> Result<(MutexGuard<'_, Device>, Lease)> {
         allocation.check_key(self.shared.allocation_key)?;
         allocation.check_range(offset, bytes)?;
-        let mut device = self.enter("a copy that the host waits for")?;
-        let lease = allocation.lease(access)?;
-        let range = offset..offset + bytes;
-        device.host_access(allocation.address(), &range, access.writes())?;
+        let device = self.enter("a copy that the host waits for")?;
+        self.turn_with(
+            device,
+            allocation,
+            offset..offset + bytes,
+            allocation.lease(access)?,
+        )
+    }
+
+    fn turn_with<'a>(
+        &self,
+        mut device: MutexGuard<'a, Device>,
+        allocation: &Allocation,
+        range: Range<usize>,
+        lease: Lease,
+    ) -> Result<(MutexGuard<'a, Device>, Lease)> {
+        device.host_access(allocation.address(), &range, lease.writes())?;
         Ok((device, lease))
     }
 }
@@ -263,6 +277,31 @@ unsafe impl Backend for SimBackend {
         let kept = Arc::clone(contents);
         device.filled.insert(memory.address(), kept);
         Ok(memory.read_only())
+    }
+
+    fn refill(&self, memory: &Allocation, contents: &Arc<Contents>) -> Result<()> {
+        let bytes = (**contents).as_ref();
+        memory.check_key(self.shared.allocation_key)?;
+        memory.check_size(bytes.len())?;
+        let mut device = self.shared.device.lock();
+        if device.supervised && device.check_lost().is_err() {
+            device.filled.insert(memory.address(), Arc::clone(contents));
+            return Ok(());
+        }
+        drop(device);
+        let device = self.enter("a copy that the host waits for")?;
+        let lease = memory.lease_to_refill()?;
+        let (mut device, _lease) = self.turn_with(device, memory, 0..bytes.len(), lease)?;
+        device
+            .memory
+            .at_mut(memory.address())
+            .bytes
+            .as_mut_slice()
+            .copy_from_slice(bytes);
+        if device.supervised {
+            device.filled.insert(memory.address(), Arc::clone(contents));
+        }
+        Ok(())
     }
 
     fn write(&self, from: &[u8], to: &Allocation, to_offset: usize) -> Result<()> {

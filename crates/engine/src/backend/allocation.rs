@@ -217,6 +217,21 @@ impl Allocation {
         }
     }
 
+    /// Refuses contents that are not as large as the allocation, in bytes.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage), with both sizes.
+    pub fn check_size(&self, bytes: usize) -> Result<()> {
+        if bytes == self.bytes {
+            return Ok(());
+        }
+        let message = format!(
+            "contents of {bytes} bytes for an allocation of {}",
+            self.bytes
+        );
+        Err(Error::usage(message))
+    }
+
     /// Refuses a copy within one allocation whose ranges overlap.
     ///
     /// # Errors
@@ -277,6 +292,16 @@ impl Allocation {
         } else {
             self.region.try_read_arc().map(Turn::Read)
         };
+        turn.map(Lease).ok_or_else(|| self.in_use_error())
+    }
+
+    /// [`Allocation::lease`] for [`Backend::refill`](super::Backend::refill), which writes
+    /// [`Allocation::read_only`] memory too.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) while a guard, or work in flight, holds it.
+    pub fn lease_to_refill(&self) -> Result<Lease> {
+        let turn = self.region.try_write_arc().map(Turn::Write);
         turn.map(Lease).ok_or_else(|| self.in_use_error())
     }
 

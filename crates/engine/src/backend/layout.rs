@@ -92,6 +92,7 @@ mod tests {
             unit: Unit::PerBatch { elements: len },
             view,
             len,
+            is_replaceable: false,
         }
     }
 

@@ -194,6 +194,19 @@ pub unsafe trait Backend: Send + Sync {
         Ok(memory)
     }
 
+    /// Copies other contents of the same size to an allocation of [`Backend::allocate_filled`] that no work in
+    /// flight uses, and returns when the copy is done. A supervised device keeps these contents from then on.
+    /// One that is lost gets them when it is restarted, and this succeeds.
+    ///
+    /// # Errors
+    /// The errors of [`Backend::write`], but a supervised device takes the contents.
+    /// [`ErrorKind::Usage`] for contents of another size.
+    fn refill(&self, memory: &Allocation, contents: &Arc<Contents>) -> Result<()> {
+        let contents = (**contents).as_ref();
+        memory.check_size(contents.len())?;
+        self.write(contents, memory, 0)
+    }
+
     /// Lends slots device memory that other code allocated, such as an array of another library.
     /// `owner` is dropped with the last handle of the allocation.
     ///

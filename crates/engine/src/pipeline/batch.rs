@@ -1,6 +1,7 @@
 //! Batches. [`Batcher`] forms them from the extents of items, and its caller passes the time in.
 
 use super::config::SubmitOptions;
+use super::resident::ResidentVersion;
 use super::run_results::RunSink;
 use super::ticket::Reply;
 use super::uniforms::{Change, apply};
@@ -79,6 +80,9 @@ pub(crate) struct Batch<W: Workload> {
     pub(crate) submitted_at: Option<Instant>,
     /// The bits of the uniforms when its items were submitted. Set when the batch is closed.
     pub(crate) uniforms: Vec<u32>,
+    /// The contents of the resident buffers when its items were submitted, if they can be replaced. Set when
+    /// the batch is closed.
+    pub(crate) resident: Option<Arc<ResidentVersion>>,
     /// Whether it was written into a slot before.
     pub(crate) is_written: bool,
     /// The results of entries that were run apart from each other after a loss.
@@ -113,6 +117,7 @@ impl<W: Workload> Batch<W> {
             handed_over_at,
             submitted_at,
             uniforms: _,
+            resident,
             is_written,
             settled,
         } = self;
@@ -122,7 +127,7 @@ impl<W: Workload> Batch<W> {
         settled.clear();
         *total = Extent::default();
         (*items, *empty_entries, *taken_out, *number) = (0, 0, 0, 0);
-        (*reply, *ordered) = (None, None);
+        (*reply, *ordered, *resident) = (None, None, None);
         (*sampled, *timed, *is_written, *ends_here) = (None, false, false, false);
         (*closed_at, *handed_over_at, *submitted_at) = (None, None, None);
     }
@@ -248,6 +253,7 @@ impl<W: Workload> Default for Batch<W> {
             handed_over_at: None,
             submitted_at: None,
             uniforms: Vec::new(),
+            resident: None,
             is_written: false,
             settled: Vec::new(),
         }
@@ -266,6 +272,8 @@ pub(crate) struct Batcher<W: Workload> {
     wait: Duration,
     /// The bits of the uniforms for the open batch.
     uniforms: Vec<u32>,
+    /// The contents of the resident buffers for the open batch.
+    resident: Option<Arc<ResidentVersion>>,
     open: Box<Batch<W>>,
     /// Empty batches to be filled again.
     #[expect(clippy::vec_box, reason = "a box is what a closed batch travels as")]
@@ -288,6 +296,7 @@ impl<W: Workload> Batcher<W> {
             max,
             wait,
             uniforms,
+            resident: None,
             open: Box::default(),
             spares: Vec::new(),
             closes_at: None,
@@ -400,6 +409,7 @@ impl<W: Workload> Batcher<W> {
             let mut next = self.spares.pop().unwrap_or_default();
             next.first = self.next_number();
             self.open.uniforms.clone_from(&self.uniforms);
+            self.open.resident.clone_from(&self.resident);
             std::mem::replace(&mut self.open, next)
         })
     }
@@ -420,6 +430,15 @@ impl<W: Workload> Batcher<W> {
     pub(crate) fn set_uniforms(&mut self, changes: &[Change]) {
         debug_assert!(!self.is_open(), "a batch has one value of each uniform");
         apply(changes, &mut self.uniforms);
+    }
+
+    /// Sets the contents of the resident buffers for the items that are added from now on. No batch may be open.
+    pub(crate) fn set_resident(&mut self, version: &Arc<ResidentVersion>) {
+        debug_assert!(
+            !self.is_open(),
+            "a batch has one version of the resident buffers"
+        );
+        self.resident = Some(Arc::clone(version));
     }
 
     /// Whether an item waits for its batch to close.

@@ -10,12 +10,12 @@ use super::plan::MemoryPlan;
 use super::pool::Pool;
 use super::recorded::{RecordedWorkload, record_buckets, record_config};
 use super::reentrancy::EngineId;
-use super::resident::ResidentContents;
+use super::resident::{Replaceable, ResidentContents};
 use super::slot::{Free, Slot, SlotCount, open_slots};
 use super::stages::Shared;
 use super::sync::Mutex;
 use super::timeline::Sampler;
-use crate::backend::Backend;
+use crate::backend::{AllocationView, Backend};
 use crate::error::{Error, ErrorKind, Result};
 use crate::replay::Buckets;
 use crate::workload::{Extent, Workload};
@@ -112,7 +112,9 @@ pub(super) fn build<W: Workload>(
         memory.check_budget(config.memory_bytes_max)?;
         let count = size.count(config.urgent_slots);
         let error = match open(&workload, &handles, backends, &recorded, count, config) {
-            Ok(slots) => {
+            Ok((slots, copies)) => {
+                let recording = &recorded.largest().recording;
+                let replaceable = Replaceable::new(recording, backends, copies);
                 let shared = Shared {
                     engine,
                     batch_target: config.batch,
@@ -132,6 +134,7 @@ pub(super) fn build<W: Workload>(
                     lease_limits: LeaseLimits::new(&slots, backends.len()),
                     devices: backends.iter().map(|_| OnceLock::new()).collect(),
                     losing: Mutex::new(()),
+                    replaceable,
                     ended: Ending::new(),
                     _exclusive: exclusive,
                     is_supervised: backends.iter().all(|backend| backend.is_supervised()),
@@ -167,7 +170,7 @@ fn open<W: Workload>(
     buckets: &Arc<Buckets>,
     count: SlotCount,
     config: &EngineConfig,
-) -> Result<Vec<Slot<Free>>> {
+) -> Result<(Vec<Slot<Free>>, Vec<Vec<[AllocationView; 2]>>)> {
     let all = count.all * backends.len();
     let is_supervised = backends.iter().any(|backend| backend.is_supervised());
     let recording = &buckets.largest().recording;
@@ -175,15 +178,17 @@ fn open<W: Workload>(
     if let Some(contents) = &mut contents {
         contents.fill(workload, handles)?;
     }
-    let mut slots = Vec::with_capacity(all);
+    let (mut slots, mut copies) = (Vec::with_capacity(all), Vec::new());
     for (device, backend) in backends.iter().enumerate() {
         let buckets = match &contents {
             None => Arc::clone(buckets),
-            Some(contents) => Arc::new(contents.upload(&**backend, (**buckets).clone())?),
+            Some(contents) => {
+                Arc::new(contents.upload(&**backend, (**buckets).clone(), &mut copies)?)
+            }
         };
         open_slots(backend, &buckets, count, &config.policy, device, &mut slots)?;
     }
-    Ok(slots)
+    Ok((slots, copies))
 }
 
 /// The names of the devices, for the timeline.

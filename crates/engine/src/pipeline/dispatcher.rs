@@ -15,6 +15,7 @@ use super::driver::Timer;
 use super::ending::ENGINE;
 use super::queue::{Admitted, Cancelled, Next, Queue, Start};
 use super::reentrancy::{InsideEngine, check_outside};
+use super::resident::ResidentVersion;
 use super::ring::Finished;
 use super::run_results::RunSink;
 use super::slot::{Failed, Flight, Progress, Slot};
@@ -104,6 +105,13 @@ impl<W: Workload> Dispatcher<W> {
         queue.set_uniforms(&self.shared, changes);
         self.unlock_and_start(queue);
         Ok(())
+    }
+
+    /// Changes the contents of the resident buffers for the items that are added from now on.
+    pub(super) fn set_resident(self: &Arc<Self>, version: &Arc<ResidentVersion>) {
+        let mut queue = self.queue.lock();
+        queue.set_resident(&self.shared, version);
+        self.unlock_and_start(queue);
     }
 
     /// Closes the open batch. The next items belong to a run with these results, or to none.

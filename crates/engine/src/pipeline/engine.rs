@@ -21,7 +21,7 @@ use super::unwinding::unwinding;
 use crate::backend::{Backend, Choice, CudaOptions, runs_twin, select_with};
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::DeviceInfo;
-use crate::workload::{Completion, Sink, Workload};
+use crate::workload::{Completion, ResidentViews, Sink, Workload};
 use arrayvec::ArrayVec;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::Arc;
@@ -121,6 +121,9 @@ impl<W: Workload> Engine<W> {
         } = build(workload, backends, pool, config)?;
         let device = backends[0].device().clone();
         let (dispatcher, threads) = driver::start(shared, slots, config)?;
+        if let Some(replaceable) = &dispatcher.shared.replaceable {
+            dispatcher.set_resident(&replaceable.first());
+        }
         Ok(Engine {
             dispatcher: Some(dispatcher),
             threads,
@@ -395,6 +398,59 @@ impl<W: Workload> Engine<W> {
     pub fn set_uniforms(&self, set: impl FnOnce(&mut Uniforms<'_>) -> Result<()>) -> Result<()> {
         let changes = changes(self.shared().program.uniforms(), set)?;
         self.dispatcher().set_uniforms(&changes)
+    }
+
+    /// Replaces the contents of buffers that were declared with
+    /// [`Recorder::replaceable_buffer`](crate::Recorder::replaceable_buffer), such as the weights of a model,
+    /// while the engine computes. `write` gets zeros for each of them, takes those that it replaces, and writes
+    /// them; the others keep their contents. All that it takes change together, or none if it fails.
+    ///
+    /// Items that were submitted before are computed with the old contents, and those that are submitted from
+    /// now on with the new ones, also where an item runs again. To that end this closes the open batch.
+    ///
+    /// Each buffer has two copies on each device. The new contents are copied, on a stream of their own, to the
+    /// one that no batch uses, while batches run with the other. So no batch waits, except that the first one
+    /// of each slot sets the addresses in its graph: parameters of kernels and copies are set one by one, the
+    /// call of a library is captured again, and in mode resident a loop is made anew, which takes milliseconds.
+    /// This waits for the batches with the contents before the current ones, which have the other copy. A
+    /// supervised device keeps both contents on the host too, and a batch may wait while its process copies.
+    ///
+    /// # Errors
+    /// - The errors of `write`.
+    /// - [`ErrorKind::Usage`] if no buffer can be replaced, in the engine's own code, on a thread of the pool
+    ///   that computes the batches, and in a child of the process that made the engine.
+    /// - [`ErrorKind::Closed`] when the engine has ended, and the errors of the device.
+    ///
+    /// ```
+    /// # use tapeloop_engine::*;
+    /// # struct Model { weights: Buffer<f32> }
+    /// # fn reload<W: Workload<Buffers = Model>>(engine: &Engine<W>, weights: &[f32]) -> Result<()> {
+    /// engine.replace_resident(|buffers, views| {
+    ///     views.take(buffers.weights).copy_from_slice(weights);
+    ///     Ok(())
+    /// })
+    /// # }
+    /// ```
+    pub fn replace_resident(
+        &self,
+        write: impl FnOnce(&W::Buffers, &mut ResidentViews<'_>) -> Result<()>,
+    ) -> Result<()> {
+        self.check_outside(
+            "replacing resident buffers",
+            "replace them on another thread",
+        )?;
+        let shared = self.shared();
+        shared.ended.check()?;
+        let Some(replaceable) = &shared.replaceable else {
+            let error = Error::usage("the workload has no resident buffer that can be replaced");
+            return Err(error.fix("declare it with Recorder::replaceable_buffer"));
+        };
+        replaceable.replace(
+            &shared.ended,
+            |device| shared.devices[device].get().is_some(),
+            |views| write(&shared.program.buffers, views),
+            |version| self.dispatcher().set_resident(&version),
+        )
     }
 
     /// Takes no more items from now on. Submissions that wait for room fail, and what was submitted before

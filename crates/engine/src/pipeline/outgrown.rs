@@ -61,6 +61,7 @@ impl<W: Workload> Shared<W> {
         (alone.first, alone.number) = (batch.first + index as u64, batch.number);
         (alone.total, alone.items) = (extent, 1);
         alone.uniforms.clone_from(&batch.uniforms);
+        alone.resident.clone_from(&batch.resident);
         let mut entry = batch.entries.remove(index);
         entry.location = Ok(Location {
             at: Extent::default(),

@@ -30,7 +30,8 @@ pub struct MemoryPlan {
     pub slots: usize,
     /// Whether host and device share their memory, as on the CPU backend.
     pub shared: bool,
-    /// Resident buffers of one device, each with its name and size in bytes.
+    /// Resident buffers of one device, each with its name and size in bytes: of both copies if it can be
+    /// replaced.
     pub resident: Vec<(String, u64)>,
     /// Devices, each with its own copy of the resident buffers.
     pub devices: usize,
@@ -64,7 +65,10 @@ impl MemoryPlan {
             slots,
             shared,
             resident: resident
-                .map(|decl| (decl.name.clone(), bytes_of(decl)))
+                .map(|decl| {
+                    let copies = 1 + u64::from(decl.is_replaceable);
+                    (decl.name.clone(), bytes_of(decl).saturating_mul(copies))
+                })
                 .collect(),
             devices,
         };
@@ -159,6 +163,7 @@ mod tests {
             unit: Unit::PerBatch { elements: len },
             view,
             len,
+            is_replaceable: false,
         }
     }
 

@@ -7,6 +7,7 @@ mod waiting;
 use super::batch::{Batch, Batcher, Ordered};
 use super::config::{Close, EngineConfig, SubmitOptions};
 use super::counters::{add, add_since};
+use super::resident::ResidentVersion;
 use super::run_results::RunSink;
 use super::slot::{Free, Slot};
 use super::stages::Shared;
@@ -285,6 +286,15 @@ impl<W: Workload> Queue<W> {
                 usize::from(closed),
             );
             self.batchers[place].set_uniforms(changes);
+        }
+    }
+
+    /// Changes the contents of the resident buffers for the items that are added from now on. The items that
+    /// are here keep the old ones, so what is open is closed.
+    pub(super) fn set_resident(&mut self, shared: &Shared<W>, version: &Arc<ResidentVersion>) {
+        self.flush(shared);
+        for batcher in &mut self.batchers {
+            batcher.set_resident(version);
         }
     }
 

@@ -1,19 +1,27 @@
-//! The resident buffers of an engine: one copy on each device.
+//! The resident buffers of an engine: one copy on each device, or two of those that a program replaces.
 
+use super::ending::Ending;
 use super::recorded::guarded;
 use crate::backend::{AllocationView, Backend, Contents, Storage};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::record::{BufferDecl, BufferId, Recording};
 use crate::replay::Buckets;
 use crate::workload::{ResidentViews, Workload};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use parking_lot::Mutex;
+use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// How often a replacement looks whether the engine has ended.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// What the resident buffers of a workload hold at first.
 pub(super) struct ResidentContents(Vec<ResidentBuffer>);
 
 struct ResidentBuffer {
     buffer: BufferId,
-    name: String,
+    decl: BufferDecl,
     /// Shared by all devices; supervised ones keep them.
     contents: Arc<Storage>,
 }
@@ -33,16 +41,20 @@ impl ResidentContents {
         if let Some(decl) = recording.updated_resident() {
             check_update(slots, is_supervised).within(|| format!("buffer {}", decl.name))?;
         }
+        let contents = ResidentContents::zeros(recording.resident())?;
+        Ok((!contents.0.is_empty()).then_some(contents))
+    }
+
+    fn zeros<'a>(buffers: impl Iterator<Item = (BufferId, &'a BufferDecl)>) -> Result<Self> {
         let zeros = |(buffer, decl): (BufferId, &BufferDecl)| {
             let contents = Storage::zeroed(decl.size_bytes());
             Ok(ResidentBuffer {
                 buffer,
-                name: decl.name.clone(),
+                decl: decl.clone(),
                 contents: Arc::new(contents.within(|| format!("buffer {}", decl.name))?),
             })
         };
-        let buffers: Vec<_> = recording.resident().map(zeros).collect::<Result<_>>()?;
-        Ok((!buffers.is_empty()).then_some(ResidentContents(buffers)))
+        Ok(ResidentContents(buffers.map(zeros).collect::<Result<_>>()?))
     }
 
     /// Lets the workload write them.
@@ -50,36 +62,201 @@ impl ResidentContents {
     /// # Errors
     /// The errors of [`Workload::fill_resident`].
     pub(super) fn fill<W: Workload>(&mut self, workload: &W, handles: &W::Buffers) -> Result<()> {
+        guarded(|| self.write(|views| workload.fill_resident(handles, views)))
+            .within(|| "resident buffers")
+    }
+
+    /// Passes views of all of them to `write`, and leaves those that it took.
+    fn write(&mut self, write: impl FnOnce(&mut ResidentViews<'_>) -> Result<()>) -> Result<()> {
         let parts = self.0.iter_mut().map(|resident| {
             let contents = Arc::get_mut(&mut resident.contents);
             let contents = contents.expect("no device has the contents yet");
             (resident.buffer, contents.as_mut_slice())
         });
         let mut views = ResidentViews::new(parts);
-        guarded(|| workload.fill_resident(handles, &mut views)).within(|| "resident buffers")
+        write(&mut views)
     }
 
-    /// Copies them to a device, and binds `buckets` to them.
+    /// Copies them to a device, and binds `buckets` to them. Adds the copies of those that can be replaced to
+    /// `copies`.
     ///
     /// # Errors
     /// The errors of [`Backend::allocate_filled`].
-    pub(super) fn upload(&self, backend: &dyn Backend, mut buckets: Buckets) -> Result<Buckets> {
-        for ResidentBuffer {
-            buffer,
-            name,
-            contents,
-        } in &self.0
-        {
+    pub(super) fn upload(
+        &self,
+        backend: &dyn Backend,
+        mut buckets: Buckets,
+        copies: &mut Vec<Vec<[AllocationView; 2]>>,
+    ) -> Result<Buckets> {
+        let mut of_device = Vec::new();
+        for resident in &self.0 {
+            let contents: Arc<Contents> = Arc::clone(&resident.contents) as _;
             let upload = || {
-                let contents: Arc<Contents> = Arc::clone(contents) as _;
                 let memory = backend.allocate_filled(&contents)?;
                 AllocationView::new(&memory, 0, memory.bytes())
             };
-            let memory = upload().within(|| format!("buffer {name}"))?;
-            buckets = buckets.with_resident_id(*buffer, memory);
+            let place = || format!("buffer {}", resident.decl.name);
+            let memory = upload().within(place)?;
+            if resident.decl.is_replaceable {
+                of_device.push([memory.clone(), upload().within(place)?]);
+            }
+            buckets = buckets.with_resident_id(resident.buffer, memory);
         }
+        copies.push(of_device);
         Ok(buckets)
     }
+}
+
+/// The resident buffers that a program replaces while the engine runs.
+///
+/// Each has two copies on each device. A replacement fills the copy that no batch uses, and the batches that
+/// are closed from then on use that one.
+pub(super) struct Replaceable {
+    devices: Vec<Arc<dyn Backend>>,
+    buffers: Vec<(BufferId, BufferDecl)>,
+    /// By device and buffer.
+    copies: Vec<Vec<[AllocationView; 2]>>,
+    state: Mutex<State>,
+}
+
+/// What the last replacement left.
+struct State {
+    number: u64,
+    /// By buffer: which of its copies has the current contents.
+    current: Vec<usize>,
+    /// The end of the batches with the contents before the current ones.
+    before: Receiver<Infallible>,
+    /// The end of those with the current ones.
+    ended: Receiver<Infallible>,
+}
+
+/// The contents of the replaceable buffers that a batch computes with. It lives for as long as such a batch.
+pub(crate) struct ResidentVersion {
+    pub(super) number: u64,
+    /// By device.
+    memory: Vec<Vec<(BufferId, AllocationView)>>,
+    /// Nothing is sent: the receiver learns that this was dropped.
+    _lives: Sender<Infallible>,
+}
+
+impl ResidentVersion {
+    /// The memory of the buffers on a device.
+    pub(super) fn memory(&self, device: usize) -> &[(BufferId, AllocationView)] {
+        &self.memory[device]
+    }
+}
+
+impl Replaceable {
+    /// The buffers of a recording with their copies by device, and the version that they have at first. `None`
+    /// if there are none.
+    pub(super) fn new(
+        recording: &Recording,
+        devices: &[Arc<dyn Backend>],
+        copies: Vec<Vec<[AllocationView; 2]>>,
+    ) -> Option<Self> {
+        let buffers = recording.resident();
+        let buffers = buffers.filter(|(_, decl)| decl.is_replaceable);
+        let buffers: Vec<_> = buffers.map(|(id, decl)| (id, decl.clone())).collect();
+        if buffers.is_empty() {
+            return None;
+        }
+        let (_, none) = bounded(0);
+        let state = State {
+            number: 0,
+            current: vec![0; buffers.len()],
+            before: none.clone(),
+            ended: none,
+        };
+        Some(Replaceable {
+            devices: devices.to_vec(),
+            buffers,
+            copies,
+            state: Mutex::new(state),
+        })
+    }
+
+    /// The version of the contents that the buffers have at first, for the first batches.
+    pub(super) fn first(&self) -> Arc<ResidentVersion> {
+        let mut state = self.state.lock();
+        let (version, ended) = self.version(state.number, &state.current);
+        state.ended = ended;
+        version
+    }
+
+    fn version(
+        &self,
+        number: u64,
+        current: &[usize],
+    ) -> (Arc<ResidentVersion>, Receiver<Infallible>) {
+        let (lives, ended) = bounded(0);
+        let of_device = |copies: &Vec<[AllocationView; 2]>| {
+            let buffers = self.buffers.iter().zip(copies).zip(current);
+            let memory = buffers.map(|(((id, _), copies), &copy)| (*id, copies[copy].clone()));
+            memory.collect()
+        };
+        let version = ResidentVersion {
+            number,
+            memory: self.copies.iter().map(of_device).collect(),
+            _lives: lives,
+        };
+        (Arc::new(version), ended)
+    }
+
+    /// Gives the buffers that `write` takes the contents that it writes, and passes the new version to `start`,
+    /// after which no batch begins with the current one. `is_lost` tells which devices are not used any more.
+    ///
+    /// # Errors
+    /// The errors of `write`, of [`Backend::refill`], and of an engine that ends meanwhile. The contents are then
+    /// as before.
+    pub(super) fn replace(
+        &self,
+        engine: &Ending,
+        is_lost: impl Fn(usize) -> bool,
+        write: impl FnOnce(&mut ResidentViews<'_>) -> Result<()>,
+        start: impl FnOnce(Arc<ResidentVersion>),
+    ) -> Result<()> {
+        let zeros = self.buffers.iter().map(|(id, decl)| (*id, decl));
+        let mut contents = ResidentContents::zeros(zeros)?;
+        let mut taken = Vec::new();
+        contents.write(|views| {
+            write(views)?;
+            taken.extend(views.taken());
+            Ok(())
+        })?;
+        if taken.is_empty() {
+            return Ok(());
+        }
+        let mut state = self.state.lock();
+        wait_for(&state.before, engine)?;
+        let mut current = state.current.clone();
+        for (index, resident) in contents.0.iter().enumerate() {
+            if !taken.contains(&resident.buffer) {
+                continue;
+            }
+            current[index] = 1 - current[index];
+            let contents: Arc<Contents> = Arc::clone(&resident.contents) as _;
+            for (device, backend) in self.devices.iter().enumerate() {
+                if !is_lost(device) {
+                    let memory = self.copies[device][index][current[index]].allocation();
+                    let filled = backend.refill(memory, &contents);
+                    filled.within(|| format!("buffer {}", resident.decl.name))?;
+                }
+            }
+        }
+        let (version, ended) = self.version(state.number + 1, &current);
+        (state.number, state.current) = (version.number, current);
+        state.before = std::mem::replace(&mut state.ended, ended);
+        start(version);
+        Ok(())
+    }
+}
+
+/// Waits until no batch has the contents of a version that has ended.
+fn wait_for(ended: &Receiver<Infallible>, engine: &Ending) -> Result<()> {
+    while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(LOOK_EVERY) {
+        engine.check()?;
+    }
+    Ok(())
 }
 
 /// Refuses a resident buffer that batches update where they run in no order, or where it is lost.

@@ -8,6 +8,7 @@ mod events;
 mod in_flight;
 mod lendable;
 
+use super::resident::ResidentVersion;
 use crate::backend::contract::{HostViews, Priority, Timestamps};
 use crate::backend::fork::OfProcess;
 use crate::backend::{Allocation, AllocationView, Backend};
@@ -434,6 +435,13 @@ impl Slot<Filling> {
         assert!(live.fits(largest.capacity), "a batch beyond the capacity");
         self.core.header_live = live;
         self.core.device_slot.host_mut(buffers)
+    }
+
+    /// Uses other memory for resident buffers in the slot's next batch.
+    pub(super) fn set_resident(&mut self, version: &ResidentVersion) {
+        let core = &mut *self.core;
+        let memory = version.memory(core.device);
+        core.executor.set_resident(version.number, memory);
     }
 
     pub(crate) fn filled<B>(self, batch: B, live: Extent) -> Slot<Filled<B>> {

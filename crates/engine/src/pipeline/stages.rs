@@ -12,6 +12,7 @@ use super::meter::{Meter, Start};
 use super::pool::Pool;
 use super::recorded::RecordedWorkload;
 use super::reentrancy::EngineId;
+use super::resident::Replaceable;
 use super::ring::Finished;
 use super::slot::{Done, Failed, Flight, Free, Slot};
 use super::statistics::{Statistics, Threads};
@@ -53,6 +54,8 @@ pub(super) struct Shared<W: Workload> {
     /// Held while a device is taken out of use, so that of devices which are lost at the same time
     /// only one counts as the last.
     pub(super) losing: Mutex<()>,
+    /// The resident buffers that can be replaced; `None` without any.
+    pub(super) replaceable: Option<Replaceable>,
     /// The error that ended the engine. No batch is submitted after it.
     pub(super) ended: Arc<Ending>,
     /// The engine's exclusive use of its supervised backends.

@@ -65,6 +65,9 @@ pub(super) fn write<W: Workload>(
     batch: &mut Batch<W>,
 ) {
     batch.is_written = true;
+    if let Some(version) = &batch.resident {
+        slot.set_resident(version);
+    }
     let mut views = slot.host_mut(program.id, batch.total, &program.upload_ids);
     if let Some(header) = program.header {
         let position = program.upload_ids.binary_search(&header);

@@ -372,6 +372,9 @@ pub struct BufferDecl {
     pub view: View,
     /// Its length in elements at the recording's capacity.
     pub len: usize,
+    /// Whether a program may replace its contents: see
+    /// [`Recorder::replaceable_buffer`](super::Recorder::replaceable_buffer).
+    pub is_replaceable: bool,
 }
 
 impl BufferDecl {

@@ -88,6 +88,8 @@ fn check_command(recording: &Recording, command: &Command, state: &mut [State]) 
             "the engine fills the header, and kernels only read it"
         } else if reads && !before.is_written && decl(id).view != View::Resident {
             "it is read before anything wrote it"
+        } else if writes && decl(id).is_replaceable {
+            "a buffer that is replaced is only read; declare it with Recorder::resident_buffer"
         } else if matches!(command, Command::Upload(_)) && before.is_written {
             "it is uploaded after it was written"
         } else if writes && before.is_downloaded {

@@ -203,6 +203,17 @@ impl Recorder {
         self.declare(name, Unit::PerBatch { elements }, View::Resident)
     }
 
+    /// Declares a resident buffer whose contents a program may replace while the engine runs
+    /// ([`Engine::replace_resident`](crate::Engine::replace_resident)), such as the weights of a model. It
+    /// takes its memory twice on each device, so that no batch waits for a replacement. Commands only read it.
+    pub fn replaceable_buffer<T: Element>(&mut self, name: &str, elements: usize) -> Buffer<T> {
+        let buffer = self.resident_buffer(name, elements);
+        if let Some(decl) = self.buffers.get_mut(buffer.id().index()) {
+            decl.is_replaceable = decl.name == name;
+        }
+        buffer
+    }
+
     /// The header, which the engine fills: the batch's total along axis `a` at index `a`, the
     /// number of items at [`HEADER_ITEMS`](super::HEADER_ITEMS), and after [`HEADER_LEN`] elements the uniforms. Kernels
     /// read from it how much of the capacity the batch uses.
@@ -364,6 +375,7 @@ impl Recorder {
             unit,
             view,
             len,
+            is_replaceable: false,
         });
         Buffer::new(id)
     }

@@ -11,6 +11,7 @@ use super::shadow_check::{run_twice, runs_once};
 use super::{Bindings, Buckets, Build, Policy, Replay, Rung, Updates, Verify, dot, stage_drawing};
 use crate::backend::{Allocation, AllocationView, Backend, DeviceSlot, Op};
 use crate::error::{Context, Error, Result};
+use crate::record::BufferId;
 use crate::workload::Extent;
 use std::sync::Arc;
 
@@ -173,6 +174,7 @@ impl Executor {
         }
         let mut replay = Replay::default();
         let bucket = self.buckets.make_ready_for(slot, bucket, &mut replay)?;
+        self.bind_resident(slot, bucket)?;
         self.buckets.replays += 1;
         let runs_twice = self.is_check_due(bucket);
         let ReadyBuckets {
@@ -295,6 +297,56 @@ impl Executor {
         };
         self.buckets.disown_unused(slot, unused.allocations());
         rung.within(place)
+    }
+
+    /// Uses other memory for resident buffers from the next batch on. `memory` is as large as what is used
+    /// now, and its contents stay while a batch with this version runs.
+    pub(crate) fn set_resident(&mut self, version: u64, memory: &[(BufferId, AllocationView)]) {
+        let resident = &mut self.buckets.resident;
+        if resident.version == version {
+            return;
+        }
+        resident.version = version;
+        for (id, view) in memory {
+            let mut views = resident.views.iter_mut();
+            let known = views.find(|(known, _)| known == id);
+            known.expect("a resident buffer of the recording").1 = view.clone();
+        }
+    }
+
+    /// Gives a ready bucket the memory that resident buffers have now.
+    fn bind_resident(&mut self, slot: &mut dyn DeviceSlot, bucket: usize) -> Result<()> {
+        let ReadyBuckets {
+            states, resident, ..
+        } = &self.buckets;
+        let state = &states[bucket];
+        if state.resident == resident.version {
+            return Ok(());
+        }
+        let version = resident.version;
+        let old = state
+            .bindings
+            .clone()
+            .expect("bound when it was made ready");
+        let bindings = old.with_resident(slot, &resident.views)?;
+        match self.adopt_and_climb(slot, bucket, &bindings, Rung::Unchanged) {
+            Ok((_, batch, audit)) => {
+                let state = &mut self.buckets.states[bucket];
+                let ready = state.ready.as_mut().expect("made ready by the caller");
+                ready.discard_timed(slot);
+                (ready.batch, ready.audit) = (batch, audit);
+                (state.bindings, state.resident) = (Some(bindings), version);
+                Ok(())
+            }
+            Err(error) => {
+                // The next batch tries again.
+                bindings.allocations().for_each(|used| slot.disown(used));
+                for allocation in old.allocations() {
+                    slot.adopt(allocation)?;
+                }
+                Err(error.within("resident buffers"))
+            }
+        }
     }
 
     /// Refuses bindings that a ready bucket cannot take.

@@ -8,6 +8,7 @@ use super::submit::drop_released;
 use super::{Bindings, Buckets, Fallback, Mode, Policy, Replay, Verify};
 use crate::backend::{Allocation, AllocationView, Backend, DeviceSlot, DeviceSlotId};
 use crate::error::{Context, Error, Result};
+use crate::record::BufferId;
 use std::sync::Arc;
 
 /// What is known of one bucket.
@@ -15,6 +16,8 @@ use std::sync::Arc;
 pub(super) struct BucketState {
     /// Stays when the ready batch is dropped.
     pub(super) bindings: Option<Bindings>,
+    /// The version of the resident buffers that its bindings name.
+    pub(super) resident: u64,
     pub(super) ready: Option<ReadyBatch>,
     pub(super) retry: GraphRetry,
     /// Whether it has other bindings than those recorded.
@@ -25,12 +28,20 @@ pub(super) struct BucketState {
     pub(super) is_unverifiable: bool,
 }
 
+/// The memory of the resident buffers for the next batch.
+pub(super) struct ResidentMemory {
+    /// 0 for the memory that the buckets were bound to at first.
+    pub(super) version: u64,
+    pub(super) views: Vec<(BufferId, AllocationView)>,
+}
+
 /// Makes buckets ready, and keeps at most [`Policy::ready_max`] of them so.
 pub(super) struct ReadyBuckets {
     pub(super) backend: Arc<dyn Backend>,
     pub(super) policy: Policy,
     pub(super) slot: DeviceSlotId,
     pub(super) buckets: Arc<Buckets>,
+    pub(super) resident: ResidentMemory,
     /// The state of each bucket, by its index.
     pub(super) states: Vec<BucketState>,
     pub(super) declared: DeclaredMemory,
@@ -62,6 +73,10 @@ impl ReadyBuckets {
             policy: *policy,
             slot: slot.id().clone(),
             states: states.collect(),
+            resident: ResidentMemory {
+                version: 0,
+                views: buckets.resident().to_vec(),
+            },
             buckets: Arc::clone(buckets),
             declared: DeclaredMemory::default(),
             replays: 0,
@@ -79,18 +94,18 @@ impl ReadyBuckets {
     /// # Errors
     /// The errors of [`Bindings::new`].
     fn bind(&mut self, slot: &mut dyn DeviceSlot, bucket: usize) -> Result<&Bindings> {
+        let ResidentMemory { version, views } = &self.resident;
         let bindings = match self.states[bucket].bindings.take() {
-            Some(bindings) => bindings,
+            Some(bindings) if self.states[bucket].resident == *version => bindings,
+            Some(bindings) => {
+                self.states[bucket].resident = *version;
+                bindings.with_resident(slot, views)?
+            }
             None => {
                 let recording = &self.buckets.as_slice()[bucket].recording;
                 let place = || format!("bucket {bucket}");
-                let bindings = Bindings::over(
-                    recording,
-                    self.buckets.resident(),
-                    &*self.backend,
-                    slot,
-                    &self.policy,
-                );
+                self.states[bucket].resident = *version;
+                let bindings = Bindings::over(recording, views, &*self.backend, slot, &self.policy);
                 let bindings = bindings.within(place)?;
                 for allocation in bindings.allocations() {
                     slot.adopt(allocation).within(place)?;

@@ -119,7 +119,7 @@ impl<'v, 'a> WriteParts<'v, 'a> {
     }
 }
 
-/// The resident buffers of a workload, before they are copied to a device.
+/// The resident buffers of a workload, or those that can be replaced, before they are copied to a device.
 pub struct ResidentViews<'a> {
     // `None` after it was taken.
     buffers: Vec<(BufferId, Option<&'a mut [u8]>)>,
@@ -133,10 +133,17 @@ impl<'a> ResidentViews<'a> {
         }
     }
 
+    /// The buffers that were taken.
+    pub(crate) fn taken(&self) -> impl Iterator<Item = BufferId> {
+        let taken = self.buffers.iter().filter(|(_, bytes)| bytes.is_none());
+        taken.map(|(id, _)| *id)
+    }
+
     /// The elements of `buffer`, which are zeros. Each buffer can be taken once.
     ///
     /// # Panics
-    /// If it was taken before, or is not a resident buffer of the recording.
+    /// If it was taken before, or is not a resident buffer of the recording; while the engine runs, also if it
+    /// cannot be replaced.
     pub fn take<T: Element>(&mut self, buffer: Buffer<T>) -> &'a mut [T] {
         let mut buffers = self.buffers.iter_mut();
         let found = buffers.find(|(id, _)| *id == buffer.id());

@@ -10,7 +10,7 @@ use tapeloop_engine::memory::{Pool, PoolConfig};
 use tapeloop_engine::pipeline::{Engine, EngineConfig, Ring, Wait};
 use tapeloop_engine::record::{Buffer, Kernel, LibraryCall, Recorder, TwinLaunch};
 use tapeloop_engine::replay::{Buckets, Policy};
-use tapeloop_engine::workload::{Extent, ReadViews, Workload, WriteViews};
+use tapeloop_engine::workload::{Extent, ReadViews, ResidentViews, Workload, WriteViews};
 use tapeloop_engine::{Error, ErrorKind, Result};
 
 const TEXT: &str = r#"
@@ -23,6 +23,9 @@ extern "C" __global__ void add(const unsigned* header, const unsigned* y, const 
 "#;
 
 const BLOCK: u32 = 32;
+
+/// As many as the largest batch.
+const BASE: usize = 200;
 
 fn add(launch: &mut TwinLaunch<'_>) {
     let (header, y, z): (&[u32], &[u32], &[u32]) = (launch.read(), launch.read(), launch.read());
@@ -72,6 +75,8 @@ enum Behaviour {
 struct Sum {
     kernel: Kernel,
     add: Kernel,
+    /// Whether the library copies numbers that can be replaced, in place of the items.
+    copies_base: bool,
 }
 
 impl Sum {
@@ -106,14 +111,19 @@ impl Sum {
         // SAFETY: it touches the first `header[0]` numbers of its buffers.
         let add = unsafe { Kernel::from_cuda("add.cu", TEXT, "add") };
         let add = add.unwrap().twin(self::add);
-        (Sum { kernel, add }, calls)
+        let sum = Sum {
+            kernel,
+            add,
+            copies_base: false,
+        };
+        (sum, calls)
     }
 }
 
 impl Workload for Sum {
     type Item = Vec<u32>;
     type Output = Vec<u32>;
-    type Buffers = [Buffer<u32>; 2];
+    type Buffers = [Buffer<u32>; 3];
 
     fn axes(&self) -> &'static [&'static str] {
         &["numbers"]
@@ -123,7 +133,7 @@ impl Workload for Sum {
         Ok([item.len() as u32].into())
     }
 
-    fn record(&self, recorder: &mut Recorder, _: &DeviceInfo) -> Result<[Buffer<u32>; 2]> {
+    fn record(&self, recorder: &mut Recorder, _: &DeviceInfo) -> Result<[Buffer<u32>; 3]> {
         let len = recorder.capacity(0);
         let header = recorder.header();
         let x = recorder.upload_buffer::<u32>("x", 0, 1);
@@ -131,19 +141,21 @@ impl Workload for Sum {
         let [y, z] = ["y", "z"].map(|name| recorder.device_buffer::<u32>(name, 0, 1));
         recorder.upload(header);
         recorder.upload(x);
+        let base = recorder.replaceable_buffer::<u32>("base", BASE);
+        let copied = if self.copies_base { base } else { x };
         for value in [1, 7_u32] {
-            let args = [x.into(), y.into(), z.into(), len.into(), value.into()];
+            let args = [copied.into(), y.into(), z.into(), len.into(), value.into()];
             recorder.call(&self.kernel, &args);
         }
         let args = [header.into(), y.into(), z.into(), sum.into()];
         recorder.launch(&self.add, len.div_ceil(BLOCK), &args);
         recorder.download(sum);
-        Ok([x, sum])
+        Ok([x, sum, base])
     }
 
     fn write(
         &self,
-        [x, _]: &[Buffer<u32>; 2],
+        [x, ..]: &[Buffer<u32>; 3],
         item: &Vec<u32>,
         _: Extent,
         views: &mut WriteViews<'_>,
@@ -154,7 +166,7 @@ impl Workload for Sum {
 
     fn read(
         &self,
-        [_, sum]: &[Buffer<u32>; 2],
+        [_, sum, _]: &[Buffer<u32>; 3],
         _: &Vec<u32>,
         _: Extent,
         views: &ReadViews<'_>,
@@ -192,6 +204,35 @@ fn run(engine: &Engine<Sum>, policy: &Policy) {
         let found = ticket.wait().unwrap().result.unwrap();
         let sums: Vec<u32> = item(number).iter().map(|x| x + 7).collect();
         assert_eq!(found, sums, "{policy:?}");
+    }
+}
+
+/// A library keeps the addresses that it was called with, so a replacement calls it again.
+pub(crate) fn a_library_call_reads_what_was_replaced(target: &Target) {
+    for policy in policies().iter().take(2 * target.rounds) {
+        let (mut workload, _) = Sum::new(Behaviour::Right);
+        workload.copies_base = true;
+        let backends = [Arc::clone(&target.backend)];
+        let mut config = config();
+        config.policy = *policy;
+        // A batch of one item, so that its numbers are the first.
+        config.batch = [1].into();
+        let engine = Engine::new(workload, &backends, Arc::clone(&target.pool), &config).unwrap();
+        let mut tickets = Vec::new();
+        for round in 0..12 {
+            let write = |[.., base]: &[Buffer<u32>; 3], views: &mut ResidentViews<'_>| {
+                views.take(*base).fill(round);
+                Ok(())
+            };
+            engine.replace_resident(write).unwrap();
+            let submitted = (0..round % 5).map(|number| engine.submit(item(number)).unwrap());
+            tickets.extend(submitted.map(|ticket| (ticket, round)));
+        }
+        for (ticket, round) in tickets {
+            let found = ticket.wait().unwrap();
+            let expected = vec![round + 7; found.item.len()];
+            assert_eq!(found.result.unwrap(), expected, "{policy:?}");
+        }
     }
 }
 

@@ -1,11 +1,12 @@
 //! Buffers that all batches share: weights that they read, and a sum that they update.
 
 use super::target::Target;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
 use tapeloop_conformance::program::policies;
 use tapeloop_engine::backend::DeviceInfo;
 use tapeloop_engine::memory::{Pool, PoolConfig};
-use tapeloop_engine::pipeline::{Engine, EngineConfig, Pipeline, Ring, Wait};
+use tapeloop_engine::pipeline::{Engine, EngineConfig, Pipeline, Ring, TimelineConfig, Wait};
 use tapeloop_engine::record::{Buffer, Image, Kernel, Recorder, TwinLaunch};
 use tapeloop_engine::replay::{Buckets, Policy};
 use tapeloop_engine::workload::{Extent, ReadViews, ResidentViews, Workload, WriteViews};
@@ -88,7 +89,10 @@ fn record(recorder: &mut Recorder, is_sum: bool) -> Buffers {
     let x = recorder.upload_buffer("x", 0, 1);
     let y = recorder.download_buffer("y", 0, 1);
     let rows = recorder.resident_buffer("rows", ROWS);
-    let weights = recorder.resident_buffer("weights", WEIGHTS);
+    let weights = match is_sum {
+        true => recorder.resident_buffer("weights", WEIGHTS),
+        false => recorder.replaceable_buffer("weights", WEIGHTS),
+    };
     recorder.upload(header);
     recorder.upload(x);
     let blocks = recorder.capacity(0).div_ceil(BLOCK);
@@ -200,7 +204,7 @@ pub(crate) fn every_batch_reads_the_same_weights(target: &Target) {
         let pool = Arc::clone(&target.pool);
         let engine = Engine::new(layer_of(seed), &backends, pool, &config(policy)).unwrap();
         let resident = &engine.memory().resident;
-        let sizes = [("rows", 4 * ROWS), ("weights", 4 * WEIGHTS)];
+        let sizes = [("rows", 4 * ROWS), ("weights", 2 * 4 * WEIGHTS)];
         let sizes = sizes.map(|(name, bytes)| (name.to_owned(), bytes as u64));
         assert_eq!(resident[..], sizes);
         let tickets: Vec<_> = (0..120).map(|n| engine.submit(item(n)).unwrap()).collect();
@@ -209,6 +213,77 @@ pub(crate) fn every_batch_reads_the_same_weights(target: &Target) {
             assert_eq!(found, expected(seed, &item(number)), "{policy:?}");
         }
     }
+}
+
+fn replace(engine: &Engine<Layer>, seed: u32) {
+    let write = |buffers: &Buffers, views: &mut ResidentViews<'_>| {
+        let weights = views.take(buffers.weights).iter_mut().enumerate();
+        weights.for_each(|(index, of)| *of = weight(seed, index));
+        Ok(())
+    };
+    engine.replace_resident(write).unwrap();
+}
+
+/// An item has the weights of its submission, whichever buckets and slots its batch meets.
+pub(crate) fn an_item_has_the_weights_of_its_submission(target: &Target) {
+    for policy in policies().iter().take(2 * target.rounds) {
+        let backends = [Arc::clone(&target.backend)];
+        let pool = Arc::clone(&target.pool);
+        let mut config = config(policy);
+        config.timeline = Some(TimelineConfig::default());
+        let engine = Engine::new(layer_of(0), &backends, pool, &config).unwrap();
+        let submit = |number: u32| {
+            if number > 0 && number.is_multiple_of(5) {
+                replace(&engine, number / 5);
+            }
+            engine.submit(item(number)).unwrap()
+        };
+        let tickets: Vec<_> = (0..60).map(submit).collect();
+        for (ticket, number) in tickets.into_iter().zip(0..) {
+            let found = ticket.wait().unwrap().result.unwrap();
+            assert_eq!(found, expected(number / 5, &item(number)), "{policy:?}");
+        }
+    }
+}
+
+/// Two threads submit and two replace. The weights of an item are those of one replacement, none older than those
+/// that were there when it was submitted.
+pub(crate) fn weights_are_replaced_under_load(target: &Target) {
+    let backends = [Arc::clone(&target.backend)];
+    let pool = Arc::clone(&target.pool);
+    let config = config(&Policy::default());
+    let engine = Engine::new(layer_of(0), &backends, pool, &config).unwrap();
+    let (last, started, is_over) = (Mutex::new(0), AtomicU32::new(0), AtomicBool::new(false));
+    let replace_often = || {
+        while !is_over.load(Relaxed) {
+            let mut last = last.lock().unwrap();
+            started.store(*last + 1, SeqCst);
+            replace(&engine, *last + 1);
+            *last += 1;
+        }
+    };
+    let submit = |first: u32| {
+        for number in first..first + 40 * target.rounds as u32 {
+            let oldest = started.load(SeqCst).saturating_sub(1);
+            let found = engine.submit(item(number)).unwrap();
+            let newest = started.load(SeqCst);
+            let found = found.wait().unwrap().result.unwrap();
+            let mut seeds = oldest..=newest;
+            let is_one = seeds.any(|seed| found == expected(seed, &item(number)));
+            assert!(is_one, "item {number}, weights {oldest} to {newest}");
+        }
+    };
+    std::thread::scope(|scope| {
+        let replacing = [(); 2].map(|()| scope.spawn(replace_often));
+        let submitting = [0, 10_000].map(|first| scope.spawn(move || submit(first)));
+        let submitted = submitting.map(|thread| thread.join());
+        is_over.store(true, Relaxed);
+        submitted.into_iter().for_each(|ended| ended.unwrap());
+        for thread in replacing {
+            thread.join().unwrap();
+        }
+    });
+    assert!(*last.lock().unwrap() > 1);
 }
 
 pub(crate) fn batches_of_one_slot_update_a_sum_in_order(target: &Target) {

@@ -6,6 +6,7 @@ use tapeloop_engine::backend::contract::{GraphSource, Op, Priority};
 use tapeloop_engine::backend::{AllocationView, Contents};
 use tapeloop_engine::pipeline::{Ring, Wait};
 use tapeloop_engine::replay::Buckets;
+use tapeloop_engine::workload::ResidentViews;
 
 /// Runs numbers through an engine, and kills `killed` once in between.
 fn run(backends: &[Arc<dyn Backend>], killed: &WorkerBackend) -> Counters {
@@ -42,6 +43,34 @@ fn each_of_two_workers_has_the_table() {
     assert_eq!(counters.restarts, 1);
     assert_eq!((counters.batches_failed, counters.items_rejected), (0, 0));
     assert_eq!(first.process_id(), kept);
+}
+
+/// A worker that is killed while it has nothing to do gets the tables that were replaced before and after.
+#[test]
+fn a_table_that_is_replaced_is_there_again_after_a_kill() {
+    let (worker, backend) = open();
+    let config = EngineConfig::new([16]);
+    let engine = Engine::new(Lookup::replaceable(), &[backend], pool(), &config).unwrap();
+    for factor in 1..40_u32 {
+        let write = |buffers: &lookup::Buffers, views: &mut ResidentViews<'_>| {
+            let table = views.take(buffers.table).iter_mut().enumerate();
+            table.for_each(|(index, to)| *to = lookup::entry(index).wrapping_mul(factor));
+            Ok(())
+        };
+        engine.replace_resident(write).unwrap();
+        if factor % 13 == 0 {
+            kill(worker.process_id().unwrap());
+        }
+        let tickets = (0..50).map(|number| engine.submit(number).unwrap());
+        for (ticket, number) in tickets.collect::<Vec<_>>().into_iter().zip(0..) {
+            let found = ticket.wait().unwrap().result.unwrap();
+            assert_eq!(found, expected(number).wrapping_mul(factor), "{factor}");
+        }
+        if factor % 17 == 0 {
+            kill(worker.process_id().unwrap());
+        }
+    }
+    assert_eq!(engine.counters().restarts, 5);
 }
 
 fn contents() -> Arc<Contents> {

@@ -180,6 +180,7 @@ mod tests {
             unit: Unit::PerBatch { elements: len },
             view: View::Upload,
             len,
+            is_replaceable: false,
         };
         let buffers = [1, 255, 256, 257, 1000].map(decl);
         let taken: usize = slot_buffers(&buffers)

@@ -239,6 +239,12 @@ unsafe impl Backend for WorkerBackend {
         self.supervisor.allocate_filled(key, contents)
     }
 
+    fn refill(&self, memory: &Allocation, contents: &Arc<Contents>) -> Result<()> {
+        memory.check_key(self.allocation_key)?;
+        memory.check_size((**contents).as_ref().len())?;
+        self.supervisor.refill(memory.address(), contents)
+    }
+
     fn write(&self, _: &[u8], _: &Allocation, _: usize) -> Result<()> {
         Err(no_allocations())
     }

@@ -75,6 +75,12 @@ impl RestartState {
         self.filled.insert(address, filled);
     }
 
+    /// Gives an allocation, of which the program has a handle, other contents.
+    pub(super) fn refill(&mut self, address: u64, filled: Filled) {
+        let known = self.filled.insert(address, filled);
+        debug_assert!(known.is_some_and(|known| known.is_held));
+    }
+
     /// Notes that the last handle of an allocation was dropped. Graphs may still use it.
     pub(super) fn release(&mut self, address: u64) {
         if let Some(filled) = self.filled.get_mut(&address) {
@@ -183,13 +189,21 @@ impl Filled {
     /// Takes the allocation in a worker, and fills it. The outer error is the link's, the inner one
     /// the device's.
     pub(super) fn send(&self, address: u64, link: &mut Link) -> Result<Result<()>> {
+        let bytes = self.bytes;
+        link.send(&Request::Allocate { address, bytes })?;
+        match done(link)? {
+            Ok(()) => self.send_contents(address, link),
+            refused => Ok(refused),
+        }
+    }
+
+    /// Fills an allocation that the worker has. The outer error is the link's, the inner one the device's.
+    pub(super) fn send_contents(&self, address: u64, link: &mut Link) -> Result<Result<()>> {
         let contents = (*self.contents).as_ref();
         if contents.len() != self.bytes {
             return Ok(Err(Error::usage("the contents of an allocation changed")));
         }
-        let bytes = self.bytes;
-        link.send(&Request::Allocate { address, bytes })?;
-        let mut filled = done(link)?;
+        let mut filled = Ok(());
         let mut offset = 0;
         for chunk in contents.chunks(SENT_BYTES_MAX) {
             let copied = filled.and_then(|()| Arena::copy_of(chunk));

@@ -45,6 +45,8 @@ impl<W: Workload> Dispatcher<W> {
             }
             (None, None) => unreachable!("a batch is of tickets or of a run"),
         }
+        // A replacement of resident buffers waits for the batches with earlier contents.
+        batch.resident = None;
         self.shared.batches.give_back(batch);
         self.answered.fetch_add(1, SeqCst);
         // A change that changes nothing: either this sees that the engine closes, or `close` and

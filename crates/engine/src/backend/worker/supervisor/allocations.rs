@@ -35,6 +35,22 @@ impl Supervisor {
         Ok(memory.read_only())
     }
 
+    /// Gives an allocation other contents of the same size in this worker and in all later ones. If this
+    /// worker is lost, the next one gets them.
+    pub(in super::super) fn refill(&self, address: u64, contents: &Arc<Contents>) -> Result<()> {
+        let mut core = self.core()?;
+        let filled = Filled::new(contents);
+        let sent = match self.workers.check() {
+            Ok(()) => filled.send_contents(address, &mut core.link),
+            Err(_) => Ok(Ok(())),
+        };
+        // An error of the link is the loss of the worker.
+        let refused = self.linked(&core.link, sent).unwrap_or(Ok(()));
+        self.answered(refused)?;
+        core.restart_state.refill(address, filled);
+        Ok(())
+    }
+
     /// Frees the allocations that neither a handle nor a graph uses.
     pub(super) fn free_unused(&self, core: &mut Core) {
         for address in core.restart_state.take_unused() {
