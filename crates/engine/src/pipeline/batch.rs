@@ -1,7 +1,7 @@
 //! Batches. [`Batcher`] forms them from the extents of items, and its caller passes the time in.
 
 use super::config::SubmitOptions;
-use super::resident::ResidentVersion;
+use super::resident_version::ResidentVersion;
 use super::run_results::RunSink;
 use super::ticket::Reply;
 use super::uniforms::{Change, apply};

@@ -15,7 +15,7 @@ use super::driver::Timer;
 use super::ending::ENGINE;
 use super::queue::{Admitted, Cancelled, Next, Queue, Start};
 use super::reentrancy::{InsideEngine, check_outside};
-use super::resident::ResidentVersion;
+use super::resident_version::ResidentVersion;
 use super::ring::Finished;
 use super::run_results::RunSink;
 use super::slot::{Failed, Flight, Progress, Slot};

@@ -41,6 +41,7 @@ mod recorded;
 mod recover;
 mod reentrancy;
 mod resident;
+mod resident_version;
 mod ring;
 mod run_results;
 #[cfg(not(loom))]

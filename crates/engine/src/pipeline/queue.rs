@@ -7,7 +7,7 @@ mod waiting;
 use super::batch::{Batch, Batcher, Ordered};
 use super::config::{Close, EngineConfig, SubmitOptions};
 use super::counters::{add, add_since};
-use super::resident::ResidentVersion;
+use super::resident_version::ResidentVersion;
 use super::run_results::RunSink;
 use super::slot::{Free, Slot};
 use super::stages::Shared;

@@ -2,12 +2,13 @@
 
 use super::ending::Ending;
 use super::recorded::guarded;
+use super::resident_version::ResidentVersion;
 use crate::backend::{AllocationView, Backend, Contents, Storage};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::record::{BufferDecl, BufferId, Recording};
 use crate::replay::Buckets;
 use crate::workload::{ResidentViews, Workload};
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
 use parking_lot::Mutex;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -130,22 +131,6 @@ struct State {
     ended: Receiver<Infallible>,
 }
 
-/// The contents of the replaceable buffers that a batch computes with. It lives for as long as such a batch.
-pub(crate) struct ResidentVersion {
-    pub(super) number: u64,
-    /// By device.
-    memory: Vec<Vec<(BufferId, AllocationView)>>,
-    /// Nothing is sent: the receiver learns that this was dropped.
-    _lives: Sender<Infallible>,
-}
-
-impl ResidentVersion {
-    /// The memory of the buffers on a device.
-    pub(super) fn memory(&self, device: usize) -> &[(BufferId, AllocationView)] {
-        &self.memory[device]
-    }
-}
-
 impl Replaceable {
     /// The buffers of a recording with their copies by device, and the version that they have at first. `None`
     /// if there are none.
@@ -188,17 +173,13 @@ impl Replaceable {
         number: u64,
         current: &[usize],
     ) -> (Arc<ResidentVersion>, Receiver<Infallible>) {
-        let (lives, ended) = bounded(0);
         let of_device = |copies: &Vec<[AllocationView; 2]>| {
             let buffers = self.buffers.iter().zip(copies).zip(current);
             let memory = buffers.map(|(((id, _), copies), &copy)| (*id, copies[copy].clone()));
             memory.collect()
         };
-        let version = ResidentVersion {
-            number,
-            memory: self.copies.iter().map(of_device).collect(),
-            _lives: lives,
-        };
+        let memory = self.copies.iter().map(of_device).collect();
+        let (version, ended) = ResidentVersion::new(number, memory);
         (Arc::new(version), ended)
     }
 

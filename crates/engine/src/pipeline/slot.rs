@@ -8,7 +8,7 @@ mod events;
 mod in_flight;
 mod lendable;
 
-use super::resident::ResidentVersion;
+use super::resident_version::ResidentVersion;
 use crate::backend::contract::{HostViews, Priority, Timestamps};
 use crate::backend::fork::OfProcess;
 use crate::backend::{Allocation, AllocationView, Backend};

@@ -64,6 +64,8 @@ pub(crate) struct LibraryCode {
     /// The kernel's name, for errors.
     name: String,
     call: Arc<Call>,
+    /// What runs before the call is captured.
+    warm_up: Option<Arc<Call>>,
 }
 
 type Call = dyn Fn(&mut LibraryCall<'_>) -> Result<()> + Send + Sync;
@@ -180,8 +182,60 @@ impl Kernel {
         self.code = Some(DeviceCode::Library(LibraryCode {
             name: self.name.clone(),
             call: Arc::new(call),
+            warm_up: None,
         }));
         self
+    }
+
+    /// Makes `warm_up` run before a library call is captured, outside of the capture: in each slot, before it makes
+    /// the first graph of a bucket. A library that allocates or compiles at its first call does so then, where it
+    /// may; in a capture the driver refuses it. The engine waits until the work that it submits is done.
+    ///
+    /// It gets what the call gets, and may be the same closure. The buffers hold zeros, or what an earlier batch
+    /// left. In [`Mode::Stream`](crate::replay::Mode::Stream) and without a GPU it does not run.
+    ///
+    /// ```
+    /// use tapeloop_engine::record::{Kernel, LibraryCall};
+    ///
+    /// let call = |_: &mut LibraryCall<'_>| Ok(());
+    /// let kernel = Kernel::new("twice").updates::<f32>("y");
+    /// // SAFETY: it submits nothing.
+    /// let kernel = unsafe { kernel.library_call(call).warm_up(call) };
+    /// ```
+    ///
+    /// # Safety
+    /// As for the closure of [`Kernel::library_call`]. What it writes to the buffers of a slot is overwritten by the
+    /// batch, or does no harm there; a resident buffer that the kernel updates keeps what this leaves.
+    ///
+    /// # Panics
+    /// If the kernel is no library call.
+    #[must_use]
+    pub unsafe fn warm_up(
+        mut self,
+        warm_up: impl Fn(&mut LibraryCall<'_>) -> Result<()> + Send + Sync + 'static,
+    ) -> Self {
+        match &mut self.code {
+            Some(DeviceCode::Library(code)) => code.warm_up = Some(Arc::new(warm_up)),
+            _ => panic!(
+                "kernel {} is no library call, which a warm-up precedes",
+                self.name
+            ),
+        }
+        self
+    }
+
+    /// The kernel whose launch is the warm-up of this one.
+    pub(crate) fn warm_up_kernel(&self) -> Option<Kernel> {
+        let Some(DeviceCode::Library(code)) = &self.code else {
+            return None;
+        };
+        let mut kernel = self.clone();
+        kernel.code = Some(DeviceCode::Library(LibraryCode {
+            name: format!("{}, warm-up", code.name),
+            call: Arc::clone(code.warm_up.as_ref()?),
+            warm_up: None,
+        }));
+        Some(kernel)
     }
 }
 
@@ -196,6 +250,7 @@ mod tests {
         LibraryCode {
             name: "sum".to_owned(),
             call: Arc::new(call),
+            warm_up: None,
         }
     }
 
@@ -225,6 +280,13 @@ mod tests {
             assert_eq!(error.kind(), ErrorKind::Kernel);
             assert!(error.to_string().contains("kernel sum: it panicked: "));
         }
+    }
+
+    #[test]
+    #[should_panic(expected = "is no library call")]
+    fn only_a_library_call_has_a_warm_up() {
+        // SAFETY: it does nothing.
+        let _ = unsafe { Kernel::new("call").warm_up(|_| Ok(())) };
     }
 
     #[test]

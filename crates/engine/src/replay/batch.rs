@@ -48,6 +48,20 @@ impl Batch {
         Ok(audit)
     }
 
+    /// Runs what precedes the capture of library calls, and waits for it.
+    pub(super) fn warm_up(&self, slot: &mut dyn DeviceSlot) -> Result<()> {
+        let warm_ups: Vec<Lowered> = self.commands.iter().filter_map(Lowered::warm_up).collect();
+        if warm_ups.is_empty() {
+            return Ok(());
+        }
+        let given = warm_ups
+            .iter()
+            .try_for_each(|warm_up| enqueue(slot, warm_up));
+        // Also after an error, as those before it are in flight.
+        let ended = slot.fence().and_then(|()| slot.wait());
+        given.and(ended)
+    }
+
     /// Counts the copies of a graph, which have the size of the bucket.
     pub(super) fn count_copies(&self, live: Extent, replay: &mut Replay) {
         for copy in self.copies.iter().flatten() {

@@ -72,6 +72,8 @@ struct BoundBuffer {
 #[derive(Clone, Debug)]
 pub(super) struct BoundLaunch {
     pub(super) function: FunctionId,
+    /// What runs before the launch is captured, with the same arguments.
+    pub(super) warm_up: Option<FunctionId>,
     pub(super) grid: [u32; 3],
     /// The recorded grid, or the one that the device chose.
     grid_max: [u32; 3],
@@ -482,6 +484,13 @@ impl BoundLaunch {
     fn new(launch: &Launch, backend: &dyn Backend) -> Result<Self> {
         let kernel = &launch.kernel;
         let function = backend.load(kernel)?;
+        let warm_up = match kernel.warm_up_kernel() {
+            // Elsewhere the twin runs.
+            Some(warm_up) if backend.device().compute_capability.is_some() => {
+                Some(backend.load(&warm_up)?)
+            }
+            _ => None,
+        };
         let (grid, block) = match launch.shape {
             Shape::Grid(grid) => (grid, kernel.block),
             Shape::Over { elements, cover } => {
@@ -493,6 +502,7 @@ impl BoundLaunch {
         };
         Ok(BoundLaunch {
             function,
+            warm_up,
             grid,
             grid_max: grid,
             block,

@@ -2,7 +2,7 @@
 
 use super::Bindings;
 use super::bindings::BoundLaunch;
-use crate::backend::{Allocation, DeviceSlotId, Op};
+use crate::backend::{Allocation, DeviceSlotId, FunctionId, Op};
 use crate::record::{Arg, Command, Launch, Target};
 use std::fmt;
 use std::sync::Arc;
@@ -14,6 +14,7 @@ pub struct Lowered {
     command: usize,
     op: Op,
     is_library_call: bool,
+    warm_up: Option<FunctionId>,
     slot: DeviceSlotId,
     /// Keeps the allocations that buffers are bound to.
     _allocations: Arc<[Allocation]>,
@@ -35,6 +36,17 @@ impl Lowered {
         self.is_library_call
     }
 
+    /// The launch that runs before this one is captured, if there is one.
+    pub(super) fn warm_up(&self) -> Option<Self> {
+        let warm_up = self.warm_up?;
+        let mut lowered = self.clone();
+        lowered.warm_up = None;
+        if let Op::Launch { function, .. } = &mut lowered.op {
+            *function = warm_up;
+        }
+        Some(lowered)
+    }
+
     /// The slot whose memory it addresses.
     pub fn slot(&self) -> &DeviceSlotId {
         &self.slot
@@ -47,6 +59,7 @@ impl Lowered {
             command,
             op,
             is_library_call: false,
+            warm_up: None,
             slot: DeviceSlotId::new(crate::backend::BackendId::new()),
             _allocations: Arc::new([]),
         }
@@ -69,6 +82,7 @@ pub fn lower(bindings: &Bindings) -> Vec<Lowered> {
     let mut launches = 0..;
     let allocations: Arc<[Allocation]> = bindings.allocations().cloned().collect();
     let lower_one = |(index, command): (usize, &Command)| {
+        let mut warm_up = None;
         let op = match command {
             Command::Upload(id) | Command::Download(id) if bindings.is_mapped(*id) => return None,
             Command::Upload(id) => Op::Upload {
@@ -88,6 +102,7 @@ pub fn lower(bindings: &Bindings) -> Vec<Lowered> {
             },
             Command::Launch(launch) => {
                 let bound = bindings.launch(launches.next().expect("without end"));
+                warm_up = bound.warm_up;
                 Op::Launch {
                     function: bound.function,
                     grid: bound.grid,
@@ -101,6 +116,7 @@ pub fn lower(bindings: &Bindings) -> Vec<Lowered> {
             command: index,
             op,
             is_library_call: matches!(command, Command::Launch(launch) if launch.is_library_call()),
+            warm_up,
             slot: bindings.slot().clone(),
             _allocations: Arc::clone(&allocations),
         })

@@ -76,6 +76,7 @@ impl ReadyBatch {
         let graph = match mode {
             Mode::Stream => None,
             Mode::Graph | Mode::Resident => {
+                batch.warm_up(slot).within(|| "warm-up")?;
                 Some(make_graph(slot, memory, &batch.commands, policy.build, None)?.0)
             }
         };

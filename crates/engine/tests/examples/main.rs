@@ -19,6 +19,9 @@ mod overload;
 mod priorities;
 #[path = "../../examples/rebind.rs"]
 mod rebind;
+#[path = "../../examples/reload.rs"]
+#[allow(dead_code, reason = "its main takes arguments")]
+mod reload;
 #[path = "../../examples/ring.rs"]
 mod ring;
 #[path = "../../examples/saxpy.rs"]
@@ -51,6 +54,14 @@ fn batches_of_a_ring_are_right() {
 #[test]
 fn a_graph_is_bound_to_other_memory() {
     rebind::main().unwrap();
+}
+
+#[test]
+fn each_result_is_that_of_one_set_of_weights() {
+    let engine = reload::engine().unwrap();
+    let every = Some(Duration::from_millis(1));
+    let (items, replaced) = reload::run(&engine, Duration::from_millis(200), every).unwrap();
+    assert!(items > 0 && replaced > 0, "{items} items, {replaced} times");
 }
 
 #[test]

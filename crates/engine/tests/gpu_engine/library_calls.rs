@@ -9,7 +9,7 @@ use tapeloop_engine::backend::DeviceInfo;
 use tapeloop_engine::memory::{Pool, PoolConfig};
 use tapeloop_engine::pipeline::{Engine, EngineConfig, Ring, Wait};
 use tapeloop_engine::record::{Buffer, Kernel, LibraryCall, Recorder, TwinLaunch};
-use tapeloop_engine::replay::{Buckets, Policy};
+use tapeloop_engine::replay::{Buckets, Mode, Policy};
 use tapeloop_engine::workload::{Extent, ReadViews, ResidentViews, Workload, WriteViews};
 use tapeloop_engine::{Error, ErrorKind, Result};
 
@@ -271,6 +271,50 @@ pub(crate) fn a_library_call_that_fails_is_an_error_with_the_kernel(target: &Tar
             }
             (built, _) => panic!("built: {}", built.is_ok()),
         }
+    }
+}
+
+/// A library that has to wait for its stream at its first call does so in the warm-up, as a capture refuses it.
+pub(crate) fn a_warm_up_runs_outside_of_a_capture(target: &Target) {
+    type Synchronize = unsafe extern "C" fn(u64) -> i32;
+    // SAFETY: the driver's library runs only its own code.
+    let driver = unsafe { Library::new("libcuda.so.1") }.ok().map(Arc::new);
+    let is_called = target.backend.device().compute_capability.is_some();
+    for policy in policies().iter().take(2 * target.rounds) {
+        let (mut workload, _) = Sum::new(Behaviour::Right);
+        let warm_ups = Arc::new(AtomicUsize::new(0));
+        let (counted, driver) = (Arc::clone(&warm_ups), driver.clone());
+        let warm_up = move |call: &mut LibraryCall<'_>| {
+            counted.fetch_add(1, Relaxed);
+            let driver = driver.as_ref().expect("there is a card");
+            submit(call, driver)?;
+            // SAFETY: this is the function's type, and the stream is that of the call.
+            let ended = unsafe {
+                let synchronize = driver.get::<Synchronize>(b"cuStreamSynchronize").unwrap();
+                synchronize(call.stream())
+            };
+            match ended {
+                0 => Ok(()),
+                other => Err(Error::new(ErrorKind::Device, format!("{other}"))),
+            }
+        };
+        if is_called {
+            // SAFETY: as for the call, and it waits for its stream.
+            workload.kernel = unsafe { workload.kernel.warm_up(warm_up) };
+        }
+        let backends = [Arc::clone(&target.backend)];
+        let mut config = config();
+        config.policy = *policy;
+        let engine = Engine::new(workload, &backends, Arc::clone(&target.pool), &config).unwrap();
+        run(&engine, policy);
+        let has_graphs = is_called && policy.mode != Mode::Stream;
+        // Two calls of each bucket in each slot, of which some have no batch.
+        let most = if has_graphs { 2 * 2 * config.slots } else { 0 };
+        let warm_ups = warm_ups.load(Relaxed);
+        assert!(
+            (usize::from(has_graphs)..=most).contains(&warm_ups),
+            "{policy:?}: {warm_ups}"
+        );
     }
 }
 

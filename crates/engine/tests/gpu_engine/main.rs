@@ -103,6 +103,7 @@ on_every_device! {
     library_calls::a_graph_that_is_made_calls_no_library,
     library_calls::a_library_call_is_captured_again_for_other_memory,
     library_calls::a_library_call_reads_what_was_replaced,
+    library_calls::a_warm_up_runs_outside_of_a_capture,
     library_calls::a_library_call_that_fails_is_an_error_with_the_kernel,
     memory::a_plan_is_what_the_device_loses_and_not_a_byte_less_will_do,
     memory::a_pool_copies_in_every_direction,

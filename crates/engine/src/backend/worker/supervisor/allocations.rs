@@ -2,7 +2,7 @@
 
 use super::super::message::Request;
 use super::super::restart_state::Filled;
-use super::{Core, Supervisor};
+use super::{Core, Supervisor, loses_worker};
 use crate::backend::{Allocation, AllocationKey, Contents, Region, Space};
 use crate::error::Result;
 use std::sync::Arc;
@@ -44,9 +44,12 @@ impl Supervisor {
             Ok(()) => filled.send_contents(address, &mut core.link),
             Err(_) => Ok(Ok(())),
         };
-        // An error of the link is the loss of the worker.
-        let refused = self.linked(&core.link, sent).unwrap_or(Ok(()));
-        self.answered(refused)?;
+        // An error of the link is the loss of the worker, as is one that ends its device.
+        let copied = self.linked(&core.link, sent).unwrap_or(Ok(()));
+        match self.answered(copied) {
+            Err(error) if !loses_worker(&error) => return Err(error),
+            _ => {}
+        }
         core.restart_state.refill(address, filled);
         Ok(())
     }
