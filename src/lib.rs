@@ -39,6 +39,8 @@ pub mod guides {
     pub mod cluster {}
     #[doc = include_str!("../docs/guides/embed.md")]
     pub mod embed {}
+    #[doc = include_str!("../docs/guides/embed-service.md")]
+    pub mod embed_service {}
     #[doc = include_str!("../docs/guides/folder-to-dataframe.md")]
     pub mod folder_to_dataframe {}
 }

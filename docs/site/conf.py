@@ -68,6 +68,7 @@ CONTENTS = {
             "docs/guides/cluster",
             "docs/guides/from-other-packages",
             "docs/guides/embed",
+            "docs/guides/embed-service",
             "docs/guides/benchmark-report",
         ],
         "The program": [
