@@ -81,10 +81,10 @@ class Features:
                 them elsewhere too, as a line each 5 seconds.
 
         Returns:
-            An iterator of record batches of some ten thousand rows, in the order of the inputs: a row for each
-            residue, chain, structure, pair and so on. The metadata of a column has its ``unit``, its
-            ``description`` and its ``source``: lengths are in angstrom, areas in square angstrom,
-            angles in degrees from -180 to 180. What is missing is null.
+            An iterator of record batches of some ten thousand rows, in the order of the inputs: a
+            row for each residue, chain, structure, pair and so on. The metadata of a column has its
+            ``unit``, its ``description`` and its ``source``: lengths are in angstrom, areas in
+            square angstrom, angles in degrees from -180 to 180. What is missing is null.
 
         Raises:
             ConfigError: There is no such table, or the settings leave it without rows. This is raised
