@@ -80,14 +80,15 @@ class Features:
                 second on. None for where standard error is a terminal, and in notebooks. True shows
                 them elsewhere too, as a line each 5 seconds.
 
-        Yields:
-            Record batches of some ten thousand rows, in the order of the inputs: a row for each
-            residue, chain, structure, pair and so on. The metadata of a column has its ``unit``, its
-            ``description`` and its ``source``: lengths are in angstrom, areas in square angstrom,
-            angles in degrees from -180 to 180. What is missing is null.
+        Returns:
+            An iterator of record batches of some ten thousand rows, in the order of the inputs: a
+            row for each residue, chain, structure, pair and so on. The metadata of a column has its
+            ``unit``, its ``description`` and its ``source``: lengths are in angstrom, areas in
+            square angstrom, angles in degrees from -180 to 180. What is missing is null.
 
         Raises:
-            ConfigError: There is no such table, or the settings leave it without rows.
+            ConfigError: There is no such table, or the settings leave it without rows. This is raised
+                at once, and the other errors while the rows are read.
             TapeloopError: An input leads to no file, no row of a table of ``annotations`` matches
                 the paths, the run failed, another stream of this engine is open, the engine was
                 made before a fork, or an input was rejected and ``on_reject`` is ``"raise"``.
@@ -95,6 +96,12 @@ class Features:
             ValueError: ``pytapeloop.Atoms`` has columns of other lengths, coordinates that are not
                 finite, or a name that is not printable; or ``progress`` is no truth value.
         """
+        self._engine.check_tables([table])
+        return self._stream(inputs, table, progress)
+
+    def _stream(
+        self, inputs: Any, table: str, progress: bool | None
+    ) -> Iterator[_native.RecordBatch]:
         rejected: list[_native.RecordBatch] = []
         stream = None
         shown = Progress(progress, structures_in(inputs))
@@ -311,9 +318,9 @@ def stream(
         progress: Whether progress is shown, as by ``Features.stream``.
         settings: Keys of the config file, as ``Features`` takes them.
 
-    Yields:
-        Record batches of some ten thousand rows, in the order of the inputs, with the units of
-        ``features``.
+    Returns:
+        An iterator of record batches of some ten thousand rows, in the order of the inputs, with the
+        units of ``features``.
 
     Raises:
         ConfigError, TapeloopError, TypeError, ValueError: As ``Features`` and ``Features.stream``

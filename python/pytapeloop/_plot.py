@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from . import _native
 from ._describe import describe
 from ._features import features
 from ._native import Table
@@ -40,7 +41,7 @@ class Plot:
         path.write_text(self.svg, encoding="utf-8")
 
     def _repr_html_(self) -> str:
-        # An image of its own: the styles of an SVG element would apply to the whole page.
+        # An image, whose patterns are its own: two drawings of a page would share those of the first.
         data = base64.b64encode(self.svg.encode()).decode()
         image = f'<img src="data:image/svg+xml;base64,{data}" style="max-width: none">'
         return f'<div style="overflow-x: auto">{image}</div>'
@@ -69,7 +70,8 @@ def plot(
             endings. The first model or frame of that name is drawn.
 
     Returns:
-        The drawing. Columns that are null or the same at all residues are named in it, and not drawn.
+        The drawing. It names the columns that are not drawn: those that are null or the same at all
+        residues, those of indices, and those of more words than there are colours.
 
     Raises:
         ConfigError: A name is that of no feature and no column.
@@ -78,7 +80,7 @@ def plot(
             structures and none is named.
     """
     lists = [columns] if isinstance(columns, str) else list(columns)
-    names = " ".join(lists).replace(",", " ").split()
+    names = _native.names_in(lists)
     if not isinstance(source, Table):
         source = features(source, names or None, on_reject="raise")
         if names and not (names := _columns_of(names, source)):

@@ -2,7 +2,7 @@
 
 use crate::engine::{object_of, raised};
 use pyo3::prelude::*;
-use tapeloop_cli::config::{Config, RawConfig, SettingValues};
+use tapeloop_cli::config::{self, Config, RawConfig, SettingValues};
 use tapeloop_cli::feature_list;
 
 /// The features that the settings choose, as text and as JSON. `settings` is a JSON object of config keys.
@@ -11,6 +11,13 @@ pub(crate) fn describe(settings: &str) -> PyResult<(String, String)> {
     let listed = feature_list::of_settings(&object_of(settings)?);
     let (text, json) = listed.map_err(|error| raised(&error))?;
     Ok((text, json.to_string()))
+}
+
+/// The names in lists such as `phi, psi`.
+#[pyfunction]
+pub(crate) fn names_in(lists: Vec<String>) -> Vec<String> {
+    let names = lists.iter().flat_map(|list| config::names_in(list));
+    names.map(str::to_owned).collect()
 }
 
 /// The keys of a run in their order, each with the type of its values as Python writes it.

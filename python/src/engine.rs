@@ -56,6 +56,13 @@ impl Engine {
         engine.map(Engine).map_err(|error| raised(&error))
     }
 
+    /// Checks the names of tables, unless a stream of this engine is open.
+    fn check_tables(&self, tables: Vec<String>) -> PyResult<()> {
+        let tables: Vec<&str> = tables.iter().map(String::as_str).collect();
+        let checked = self.0.check_tables(&tables);
+        checked.map_err(|error| raised(&error))
+    }
+
     /// Streams tables of the features of files, and counts all inputs meanwhile if `counts_inputs`.
     fn stream_paths(
         &self,

@@ -30,6 +30,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<table::Table>()?;
     module.add_function(wrap_pyfunction!(atoms::mmcif_of_atoms, module)?)?;
     module.add_function(wrap_pyfunction!(declarations::describe, module)?)?;
+    module.add_function(wrap_pyfunction!(declarations::names_in, module)?)?;
     module.add_function(wrap_pyfunction!(declarations::settings, module)?)?;
     module.add_function(wrap_pyfunction!(kernels::kernels, module)?)
 }

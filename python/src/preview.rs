@@ -2,13 +2,12 @@
 
 use arrow_array::RecordBatch;
 use arrow_schema::{Field, Schema};
+use std::collections::HashMap;
 use std::fmt::Write;
+use tapeloop_cli::config::feature_of_column;
 use tapeloop_cli::tables::{Cell, decimals, identifying_columns};
 use tapeloop_error::internal::printable;
 use tapeloop_svg::escape;
-
-/// Maximum width of a line of text, in characters.
-const WIDTH: usize = 80;
 
 /// Gap between two columns of text.
 const GAP: usize = 2;
@@ -111,8 +110,9 @@ impl<'a> Preview<'a> {
         }
     }
 
-    /// The columns that are shown, in the order of the table: those that name a residue or a pair, then those of
-    /// features, then the others, as long as `fits` takes one of their width.
+    /// The columns that are shown, in the order of the table: those that name a residue or a pair, then the
+    /// first column of each feature, the second and so on, then the others, as long as `fits` takes one
+    /// of their width.
     fn columns(
         &self,
         rows: &[usize],
@@ -121,16 +121,30 @@ impl<'a> Preview<'a> {
     ) -> Vec<Shown<'a>> {
         let identifying = identifying_columns();
         let has_structures = self.schema.column_with_name(NAMES[0]).is_some();
-        let rank = |index: &usize| {
-            let name = self.schema.field(*index).name();
+        let mut columns_of = HashMap::new();
+        let mut rank = |name: &String| {
             if NAMES.contains(&&**name) || (name == SOURCE && !has_structures) {
-                0
-            } else {
-                1 + usize::from(identifying.contains(name))
+                return (0, 0);
             }
+            if identifying.contains(name) {
+                return (2, 0);
+            }
+            // A column that is of no feature stands for itself.
+            let Some(place) = feature_of_column(name) else {
+                return (1, 0);
+            };
+            let count: &mut usize = columns_of.entry(place.feature).or_default();
+            *count += 1;
+            (1, *count - 1)
         };
-        let mut order: Vec<usize> = (0..self.schema.fields().len()).collect();
-        order.sort_by_key(rank);
+        let ranks: Vec<(usize, usize)> = self
+            .schema
+            .fields()
+            .iter()
+            .map(|field| rank(field.name()))
+            .collect();
+        let mut order: Vec<usize> = (0..ranks.len()).collect();
+        order.sort_by_key(|index| ranks[*index]);
         let mut shown: Vec<(usize, Shown<'a>)> = Vec::new();
         for index in order {
             let column = self.column(index, rows, cell_width);
@@ -158,13 +172,14 @@ impl<'a> Preview<'a> {
         }
     }
 
-    /// The shape, the names with their units below, and the first and last rows, in lines of 80 characters.
-    pub(crate) fn text(&self) -> String {
+    /// The shape, the names with their units below, and the first and last rows, in lines of at most
+    /// `line_width` characters.
+    pub(crate) fn text(&self, line_width: usize) -> String {
         let (rows, rows_cut) = self.rows();
         let mut width = 0;
         let columns = self.columns(&rows, CELL_WIDTH, |column| {
             width += column + GAP;
-            width - GAP <= WIDTH
+            width - GAP <= line_width
         });
         let line = |cell: &dyn Fn(&Shown<'_>) -> String| {
             let cells = columns.iter().map(|column| {

@@ -96,8 +96,9 @@ impl RecordBatch {
         self.0.schema().column_with_name(name).is_some()
     }
 
-    fn __repr__(&self) -> String {
-        Preview::new("RecordBatch", &self.0.schema(), slice::from_ref(&self.0)).text()
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let width = terminal_width(py)?;
+        Ok(Preview::new("RecordBatch", &self.0.schema(), slice::from_ref(&self.0)).text(width))
     }
 
     fn _repr_html_(&self) -> String {
@@ -174,8 +175,9 @@ impl Table {
         self.schema.column_with_name(name).is_some()
     }
 
-    fn __repr__(&self) -> String {
-        Preview::new("Table", &self.schema, &self.batches).text()
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let width = terminal_width(py)?;
+        Ok(Preview::new("Table", &self.schema, &self.batches).text(width))
     }
 
     fn _repr_html_(&self) -> String {
@@ -276,4 +278,10 @@ impl Table {
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         schema_capsule(py, &self.schema)
     }
+}
+
+/// The width of the terminal in characters, 80 without one.
+fn terminal_width(py: Python<'_>) -> PyResult<usize> {
+    let size = py.import("shutil")?.call_method0("get_terminal_size")?;
+    size.getattr("columns")?.extract()
 }

@@ -232,3 +232,12 @@ def test_contacts_of_several_batches_have_the_names_of_their_structures(some, sa
     (alone,) = pytapeloop.stream(some / "1ejg.pdb.gz", "contacts", table="contacts",
                                contacts={"atom": "ca"}, backend="cpu")
     assert names.count("1ejg") == alone.num_rows
+
+
+def test_a_stream_checks_the_name_of_its_table_when_it_is_called(samples):
+    engine = pytapeloop.Features("sasa", backend="cpu")
+    with pytest.raises(pytapeloop.ConfigError, match="residue"):
+        engine.stream(samples / "1ubi.pdb", "residue")
+    with pytest.raises(pytapeloop.ConfigError, match="contacts"):
+        pytapeloop.stream(samples / "1ubi.pdb", "sasa", table="contacts", backend="cpu")
+    assert len(list(engine.stream(samples / "1ubi.pdb"))) == 1

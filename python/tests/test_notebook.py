@@ -27,7 +27,9 @@ def shown(cell):
     return found
 
 
-def test_the_notebook_runs_and_shows_what_is_stored():
+def test_the_notebook_runs_and_shows_what_is_stored(monkeypatch):
+    # Tables are as wide as the terminal.
+    monkeypatch.setenv("COLUMNS", "80")
     stored = nbformat.read(NOTEBOOK, as_version=4)
     nbformat.validate(stored)
     new = nbformat.read(NOTEBOOK, as_version=4)

@@ -13,6 +13,11 @@ def table(samples):
     return pytapeloop.features(samples / "1ubi.pdb", features, backend="cpu")
 
 
+@pytest.fixture(autouse=True)
+def terminal_of_80_columns(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+
+
 def test_a_table_prints_its_shape_and_its_first_and_last_rows(table):
     first, names, units, *rows = repr(table).splitlines()
     assert first.startswith(f"pytapeloop.Table: 76 rows, {table.num_columns} columns (")
@@ -24,6 +29,17 @@ def test_a_table_prints_its_shape_and_its_first_and_last_rows(table):
     assert len(rows) == 11 and rows[5] == "..." and "null" in rows[0]
     assert rows[0].split()[:4] == ["1ubi", "A", "1", "MET"]
     assert rows[-1].split()[:4] == ["1ubi", "A", "76", "GLY"]
+
+
+def test_a_table_prints_a_column_of_each_feature_first_and_fits_the_terminal(table, monkeypatch):
+    names = repr(table).splitlines()[1].split()
+    assert {"phi", "ss8", "sasa"} <= set(names)
+    monkeypatch.setenv("COLUMNS", "160")
+    wide = repr(table).splitlines()
+    assert 80 < max(len(line) for line in wide) <= 160
+    assert set(names) < set(wide[1].split())
+    monkeypatch.setenv("COLUMNS", "50")
+    assert max(len(line) for line in repr(table).splitlines()[1:]) <= 50
 
 
 def test_small_tables_print_whole(samples):

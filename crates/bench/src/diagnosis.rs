@@ -1,5 +1,6 @@
 //! What bounds a point, and warnings about its figures.
 
+use super::format;
 use super::record::{Figures, Limits, PointFacts, Share};
 use super::statistics::{median, median_of_sorted};
 
@@ -10,12 +11,15 @@ const EXPLAINED_MIN: f64 = 0.5;
 /// include the time in which stages wait for each other.
 const EXHAUSTED_MIN: f64 = 0.8;
 
-/// How many times as long sampled batches may take for their stage times to be valid. Their
-/// timestamps cost microseconds.
+/// How many times as long batches with timestamps may take for their stage times to be valid. A
+/// timestamp costs microseconds.
 const SLOWDOWN_MAX: f64 = 1.25;
 
 /// The smallest share of the time in which a spinning thread runs if it does not sleep.
 const BUSY_MIN: f64 = 0.9;
+
+/// The time of a batch that runs alone, divided by the number of slots.
+pub(crate) const BATCH_LATENCY: &str = "batch latency";
 
 /// The largest interquartile range of repetitions, as a share of their median, without a warning.
 const SPREAD_MAX: f64 = 0.2;
@@ -51,7 +55,7 @@ pub(crate) struct Activity {
     /// 0 to 1.
     pub(crate) share: f64,
     /// The value that was reached, the largest possible value, and the unit, as in [`Share`]. `None`
-    /// for a stage, whose share is measured in the sampled batches.
+    /// for a stage, whose share is measured in the batches with timestamps.
     pub(crate) reached: Option<(f64, f64, String)>,
 }
 
@@ -68,7 +72,9 @@ pub(crate) fn bound(figures: &Figures, point: &PointFacts) -> Option<Activity> {
     let activities = activities(figures, point);
     let largest = |only_limits: bool| {
         let wanted = activities.iter();
-        let wanted = wanted.filter(|activity| !only_limits || activity.reached.is_some());
+        let is_limit =
+            |activity: &&Activity| activity.reached.is_some() && activity.name != BATCH_LATENCY;
+        let wanted = wanted.filter(|activity| !only_limits || is_limit(activity));
         wanted.max_by(|a, b| a.share.total_cmp(&b.share))
     };
     let limit = largest(true).filter(|activity| activity.share >= EXHAUSTED_MIN);
@@ -91,17 +97,42 @@ pub(crate) fn bound_words(figures: &Figures, point: &PointFacts) -> String {
     }
 }
 
-/// How many times as long the sampled batches take, which have timestamps, as those of the closed
-/// loop. `None` if no batches were sampled.
-pub(crate) fn sampling_slowdown(figures: &Figures) -> Option<f64> {
+/// Why the bound of a point is not determined, in words; `None` if it is, or for a front that does
+/// not report its stages.
+pub(crate) fn why_not_determined(figures: &Figures, point: &PointFacts) -> Option<String> {
+    figures.stages?;
+    if point.front == "program" || bound(figures, point).is_some() {
+        return None;
+    }
+    let largest = activities(figures, point)
+        .into_iter()
+        .max_by(|one, other| one.share.total_cmp(&other.share))?;
+    let slowed = timestamp_slowdown(figures).filter(|_| !has_valid_stages(figures));
+    let slowed = slowed.map_or_else(String::new, |by| {
+        format!(
+            ", and the times of its stages are unknown, as their timestamps make a batch take {} \
+             times as long",
+            format::factor(by)
+        )
+    });
+    Some(format!(
+        "the largest measured share, of {}, is {}{slowed}",
+        largest.name,
+        percent(largest.share)
+    ))
+}
+
+/// How many times as long the batches with timestamps take as those of the closed loop. `None` if
+/// no batches had timestamps.
+pub(crate) fn timestamp_slowdown(figures: &Figures) -> Option<f64> {
     let stages = figures.stages.filter(|stages| stages.overlap > 0.0)?;
     let sum = stages.upload_ns + stages.kernels_ns + stages.download_ns;
     Some(sum / stages.overlap / median(&figures.period_ns)?)
 }
 
-/// Whether the stage times of the sampled batches are valid for the closed loop too.
+/// Whether the stage times of the batches with timestamps are valid for the closed loop too.
 fn has_valid_stages(figures: &Figures) -> bool {
-    figures.stages.is_some() && sampling_slowdown(figures).is_none_or(|by| by <= SLOWDOWN_MAX)
+    figures.stages.is_some() && timestamp_slowdown(figures).is_none_or(|by| by <= SLOWDOWN_MAX)
 }
 
 /// Whether the repetitions of a point are too noisy to compare it with another.
@@ -208,24 +239,29 @@ pub(crate) fn activities(figures: &Figures, point: &PointFacts) -> Vec<Activity>
     }
     // A limit that is exceeded does not apply: small batches stay in the processor's caches.
     activities.retain(|activity| activity.share.is_finite() && activity.share < 1.05);
+    let slots = point.slots.max(1) as f64;
+    // The stages of a batch follow each other, so a slot returns a batch at most once in the time
+    // that a batch takes alone.
+    let mut latency = figures.one_slot_ns.map(|ns| Activity {
+        name: BATCH_LATENCY,
+        share: ns / slots / period_ns,
+        reached: Some((ns / slots, period_ns, "ns".to_owned())),
+    });
     if let Some(stages) = figures.stages.filter(|_| has_valid_stages(figures)) {
-        let sum = stages.upload_ns + stages.kernels_ns + stages.download_ns;
-        let stages = [
-            ("uploads", stages.upload_ns),
-            ("kernels", stages.kernels_ns),
-            ("downloads", stages.download_ns),
-            // A slot waits for all stages of its batch, which do not overlap.
-            (
-                "the stages of a slot in sequence",
-                sum / point.slots.max(1) as f64,
-            ),
-        ];
-        activities.extend(stages.map(|(name, ns)| Activity {
+        let stage = |name, ns: f64| Activity {
             name,
             share: ns / period_ns,
             reached: None,
-        }));
+        };
+        activities.extend([
+            stage("uploads", stages.upload_ns),
+            stage("kernels", stages.kernels_ns),
+            stage("downloads", stages.download_ns),
+        ]);
+        let sum = stages.upload_ns + stages.kernels_ns + stages.download_ns;
+        latency = latency.or_else(|| Some(stage(BATCH_LATENCY, sum / slots)));
     }
+    activities.extend(latency);
     activities.retain(|activity| activity.share.is_finite());
     for activity in &mut activities {
         activity.share = activity.share.clamp(0.0, 1.0);
@@ -376,7 +412,7 @@ mod tests {
         assert_eq!(diagnosed(with_overlap(3.6)).bound, "kernels, 100%");
         let slowed = diagnosed(with_overlap(2.0));
         assert_eq!(slowed.bound, "host calls, 65%");
-        assert_eq!(sampling_slowdown(&slowed), Some(1.8));
+        assert_eq!(timestamp_slowdown(&slowed), Some(1.8));
         let unknown = diagnosed(Figures {
             host_ns: vec![1_000.0; 3],
             ..with_overlap(2.0)
@@ -384,6 +420,31 @@ mod tests {
         assert_eq!(
             (&*unknown.bound, &*unknown.flags),
             ("not determined", &[][..])
+        );
+        let why = why_not_determined(&unknown, &PointFacts::default()).unwrap();
+        assert!(why.contains("of host calls, is 10%"), "{why}");
+        assert!(why.contains("take 1.80 times as long"), "{why}");
+    }
+
+    #[test]
+    fn the_same_work_with_one_slot_shows_that_latency_bounds() {
+        let point = PointFacts {
+            slots: 4,
+            ..PointFacts::default()
+        };
+        let with_one_slot = |host_ns| Figures {
+            amounts: Amounts::default(),
+            host_ns: vec![host_ns; 3],
+            one_slot_ns: Some(33_200.0),
+            ..figures()
+        };
+        // 33.2 us in four slots are 8.3 us of the 10 us per batch.
+        let idle = bound_words(&with_one_slot(2_000.0), &point);
+        assert_eq!(idle, "batch latency, 83%");
+        // A limit that is nearly reached comes first.
+        assert_eq!(
+            bound_words(&with_one_slot(8_100.0), &point),
+            "host calls, 81%"
         );
     }
 

@@ -2,7 +2,7 @@
 
 use super::format;
 use super::record::{Figures, Outcome, PointFacts, Record, Reference, Run};
-use super::statistics::Spread;
+use super::statistics::{Spread, median};
 use tapeloop_engine::error::{Error, Result};
 
 /// A point, merged from all its records.
@@ -30,6 +30,28 @@ pub(crate) fn last_run(records: &[Record]) -> Result<(&Run, Vec<&Record>)> {
     };
     let of_run = |record: &&Record| record.run.id == last.run.id && record.point.removed.is_none();
     Ok((&last.run, records.iter().filter(of_run).collect()))
+}
+
+/// The records with the time per batch of the same work with one slot, where there is such a record.
+pub(crate) fn with_one_slot(records: &[&Record]) -> Vec<Record> {
+    let one_slot_ns = |facts: &PointFacts| {
+        let alone = PointFacts {
+            slots: 1,
+            ..facts.clone()
+        };
+        let mut alike = records
+            .iter()
+            .filter(|record| is_same_point(&record.point, &alone));
+        alike.find_map(|record| median(&record.figures()?.period_ns))
+    };
+    let filled = |record: &&Record| {
+        let mut record = (*record).clone();
+        if let Outcome::Measured(figures) = &mut record.outcome {
+            figures.one_slot_ns = one_slot_ns(&record.point);
+        }
+        record
+    };
+    records.iter().map(filled).collect()
 }
 
 /// The points of a run, in the order of their first records.

@@ -169,6 +169,10 @@ pub struct Figures {
     pub references: Vec<Reference>,
     /// The timeline of some consecutive batches; empty except for base points.
     pub spans: Vec<SpanFacts>,
+    /// Nanoseconds per batch of the same work with one slot, where the run measured that too. The
+    /// report fills it in from the other records.
+    #[serde(skip)]
+    pub one_slot_ns: Option<f64>,
 }
 
 /// What a batch holds on average; 0 for what its workload does not have.

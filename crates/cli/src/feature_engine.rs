@@ -84,6 +84,19 @@ impl FeatureEngine {
         })
     }
 
+    /// Checks the names of tables before [`stream`](FeatureEngine::stream) does. While another stream
+    /// of this engine is open, nothing is checked.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](tapeloop::ErrorKind::Config) for an unknown table, and for one that the
+    /// settings leave without rows.
+    pub fn check_tables(&self, tables: &[&str]) -> Result<()> {
+        let Some(session) = self.session.try_lock() else {
+            return Ok(());
+        };
+        rows_of(&session.plan, tables, &bounded(BATCHES_AHEAD).0).map(drop)
+    }
+
     /// Streams `tables` of the features of `inputs`, such as `["residues", "chains"]`. If
     /// `counts_inputs`, a thread lists the paths a second time, for
     /// [`StreamCounts::inputs_total`].

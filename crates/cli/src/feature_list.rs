@@ -66,20 +66,16 @@ pub fn text(config: &Config, listing: &Listing) -> String {
     }
 }
 
-/// The features of `config`, a line each, then the presets.
+/// The features of `config`, each with its summary, then the presets.
 fn index(config: &Config) -> String {
     let features = &config.features;
     let mut text = String::new();
     let names = FeatureName::ALL.iter().map(|feature| feature.name());
     let width = names.map(str::len).max().unwrap_or(0);
     for &feature in &features.features {
-        let line = format!(
-            "{:width$}  {}",
-            feature.name(),
-            features.about(feature).summary
-        );
-        text.push_str(&cut(&line));
-        text.push('\n');
+        let start = format!("{:width$}  ", feature.name());
+        let hang = start.len();
+        wrap(&mut text, start, hang, features.about(feature).summary);
     }
     text.push_str("\nPresets:\n");
     for (preset, members) in FeatureName::PRESETS {
@@ -90,16 +86,6 @@ fn index(config: &Config) -> String {
         let _ = writeln!(text, "{preset:width$}  {members}");
     }
     text
-}
-
-/// The start of a line, up to a word that ends within [`WIDTH`] characters.
-fn cut(line: &str) -> String {
-    if line.chars().count() <= WIDTH {
-        return line.to_owned();
-    }
-    let start: String = line.chars().take(WIDTH - 3).collect();
-    let start = start.rsplit_once(' ').map_or(&*start, |(start, _)| start);
-    format!("{}...", start.trim_end_matches([',', ';', ':', '.']))
 }
 
 /// The chosen features of `config`: name, meaning, settings and columns of each.

@@ -3,20 +3,24 @@
 //!
 //! The sequence is cut into blocks of equal length, of up to [`PER_BLOCK`] residues. Below the
 //! residues of a block is a track for each column, under the heading of its group. Columns that are
-//! null or equal at all residues are named in the header instead. Colours are classes of a style
+//! null or equal at all residues, those of indices, and those of more words than there are colours
+//! are named in the header instead. Colours are classes of a style
 //! sheet ([`style`]), so that one file is readable on light and on dark ground.
 
 mod of_table;
 mod style;
+mod track;
 
 pub use of_table::draw_table;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::ops::Range;
 use style::{STEPS, WORDS};
-use tapeloop::features::{ColumnKind, FeatureName};
+use tapeloop::features::ColumnKind;
 use tapeloop::structure::Structure;
 use tapeloop_svg::{Ink, Svg};
+use track::with_unit;
+pub use track::{Meaning, Track};
 
 const PER_BLOCK: usize = 100;
 /// The header takes as much room as this many.
@@ -39,6 +43,9 @@ const BELOW: f64 = 44.0;
 const LEGEND: f64 = 230.0;
 /// Width of a letter.
 const LETTER: f64 = 6.7;
+
+/// The class of a drawing, within which its styles apply.
+const SCOPE: &str = "tapeloop-sequence";
 
 /// Half a turn in degrees.
 const HALF_TURN: f64 = 180.0;
@@ -86,149 +93,6 @@ impl Sequence {
     }
 }
 
-/// What the values of a column stand for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Meaning {
-    /// Plain numbers.
-    Numbers,
-    /// Indices into these words.
-    Words(Vec<String>),
-    /// Indices into these names of chains, which have the colours of the chains.
-    Chains(Vec<String>),
-}
-
-/// A column along the sequence.
-pub struct Track {
-    name: String,
-    group: &'static str,
-    unit: String,
-    values: Vec<Option<f64>>,
-    range: Option<(f64, f64)>,
-    /// The word for each value, by index; empty if the values are plain numbers.
-    words: Vec<String>,
-    /// Whether the words are chains.
-    is_chains: bool,
-}
-
-impl Track {
-    /// A column with a value for each residue, `None` for null. `unit` is empty if it has none, and
-    /// `feature` is the one that computes the column, if that is known.
-    pub fn new(
-        name: &str,
-        feature: Option<FeatureName>,
-        unit: &str,
-        values: Vec<Option<f64>>,
-        meaning: Meaning,
-    ) -> Self {
-        let is_chains = matches!(meaning, Meaning::Chains(_));
-        Track {
-            name: name.to_owned(),
-            group: feature.map_or(OTHER, |feature| group(feature, name)),
-            unit: signs_of(unit),
-            range: range(values.iter().copied()),
-            values,
-            words: match meaning {
-                Meaning::Numbers => Vec::new(),
-                Meaning::Words(words) | Meaning::Chains(words) => words,
-            },
-            is_chains,
-        }
-    }
-
-    /// The style of a residue's cell, `None` without a value.
-    fn class(&self, residue: usize) -> Option<String> {
-        let (value, (min, max)) = (self.values[residue]?, self.range?);
-        if !self.words.is_empty() {
-            return Some(self.word_class(value as usize));
-        }
-        if self.is_angle() {
-            let turn = (value + HALF_TURN).rem_euclid(2.0 * HALF_TURN) / (2.0 * HALF_TURN);
-            return Some(format!("a{}", (turn * STEPS as f64) as usize % STEPS));
-        }
-        let share = if max > min {
-            (value - min) / (max - min)
-        } else {
-            0.5
-        };
-        let step = (share * STEPS as f64) as usize;
-        Some(format!("v{}", step.min(STEPS - 1)))
-    }
-
-    /// The value that all residues have, if a structure of several has the same at each.
-    fn constant(&self) -> Option<f64> {
-        let (min, max) = self.range?;
-        let same = min == max && self.values.len() > 1 && !self.values.contains(&None);
-        same.then_some(min)
-    }
-
-    /// A value with its unit, or its word.
-    fn text(&self, value: f64) -> String {
-        match self.words.get(value as usize) {
-            Some(word) => word.clone(),
-            None => with_unit(&short(value), &self.unit),
-        }
-    }
-
-    /// Whether values are on a circle, where -180 is 180.
-    fn is_angle(&self) -> bool {
-        self.unit == "degrees" && self.range.is_some_and(|(min, _)| min < 0.0)
-    }
-
-    /// `no`, and no structure in `ss8` and `ss3`, are hardly more than the ground; other words have
-    /// a colour each.
-    fn word_class(&self, word: usize) -> String {
-        match self.words[word].as_str() {
-            "-" | "C" | "no" if !self.is_chains => "plain".to_owned(),
-            _ => colour_class(word),
-        }
-    }
-
-    /// The indices of the words that occur.
-    fn occurring_words(&self) -> Vec<usize> {
-        let is_there = |word: &usize| self.values.contains(&Some(*word as f64));
-        (0..self.words.len()).filter(is_there).collect()
-    }
-}
-
-/// The heading of columns that have none of their own.
-const OTHER: &str = "Other columns";
-
-/// The heading under which the columns of a feature are drawn.
-fn group(feature: FeatureName, column: &str) -> &'static str {
-    match feature {
-        FeatureName::ContactNumber | FeatureName::Wcn | FeatureName::HseA | FeatureName::HseB => {
-            "Packing"
-        }
-        FeatureName::Torsions | FeatureName::CaGeometry => "Backbone",
-        FeatureName::SideChains => "Side chains",
-        FeatureName::Dssp if column.starts_with("hb_") => "Hydrogen bonds",
-        FeatureName::Dssp => "Secondary structure",
-        FeatureName::Sasa | FeatureName::Rsa => "Solvent accessibility",
-        FeatureName::InterfaceResidues => "Interface",
-        FeatureName::Protrusion => "Protrusion",
-        FeatureName::ContactOrder | FeatureName::Centrality => "Contact graph",
-        FeatureName::Cluster => "Clusters",
-        FeatureName::Smooth => "Smoothed",
-        FeatureName::BFactor | FeatureName::Plddt => "B factors",
-        FeatureName::Ligands => "Ligands",
-        _ => OTHER,
-    }
-}
-
-/// A unit with its signs: `A^2` as `Å²`.
-fn signs_of(unit: &str) -> String {
-    unit.replace("A^2", "Å²")
-        .replace("A^3", "Å³")
-        .replace('A', "Å")
-}
-
-fn with_unit(value: &str, unit: &str) -> String {
-    match unit {
-        "" => value.to_owned(),
-        unit => format!("{value} {unit}"),
-    }
-}
-
 /// What the header says about columns that are not drawn.
 fn notes(tracks: &[Track]) -> Vec<(&'static str, String)> {
     let empty = tracks.iter().filter(|track| track.range.is_none());
@@ -238,9 +102,20 @@ fn notes(tracks: &[Track]) -> Vec<(&'static str, String)> {
         Some(format!("{} {}", track.name, track.text(value)))
     });
     let constant: Vec<String> = constant.collect();
+    let others = tracks
+        .iter()
+        .filter(|track| track.range.is_some() && track.constant().is_none() && !track.is_drawn());
+    let (indices, many): (Vec<&Track>, Vec<&Track>) = others.partition(|track| track.is_indices);
+    let indices: Vec<&str> = indices.iter().map(|track| track.name.as_str()).collect();
+    let many = many
+        .iter()
+        .map(|track| format!("{} {}", track.name, track.words.len()));
+    let many: Vec<String> = many.collect();
     let notes = [
         ("No values:", empty.join(", ")),
         ("The same at each residue:", constant.join(", ")),
+        ("Indices, which are not drawn:", indices.join(", ")),
+        ("More words than colours, not drawn:", many.join(", ")),
     ];
     notes
         .into_iter()
@@ -259,8 +134,7 @@ pub fn draw(sequence: &Sequence, tracks: &[Track]) -> String {
     let blocks = residues.div_ceil(PER_BLOCK);
     let cells = residues.div_ceil(blocks.max(1));
     let notes = notes(tracks);
-    let is_drawn = |track: &&Track| track.range.is_some() && track.constant().is_none();
-    let drawn: Vec<&Track> = tracks.iter().filter(is_drawn).collect();
+    let drawn: Vec<&Track> = tracks.iter().filter(|track| track.is_drawn()).collect();
     let mut groups: Vec<(&str, Vec<&Track>)> = Vec::new();
     for track in drawn {
         match groups.iter_mut().find(|(name, _)| *name == track.group) {
@@ -268,7 +142,13 @@ pub fn draw(sequence: &Sequence, tracks: &[Track]) -> String {
             None => groups.push((track.group, vec![track])),
         }
     }
-    let longest = tracks.iter().map(|track| track.name.len()).max();
+    // Headings stand left of the residues too, where no line of a chain crosses them.
+    let headings = groups.iter().map(|(heading, _)| heading.len());
+    let longest = tracks
+        .iter()
+        .map(|track| track.name.len())
+        .chain(headings)
+        .max();
     let left = MARGIN + (longest.unwrap_or(0) as f64 * LETTER).floor() + 10.0;
     let tracks_height: f64 = groups
         .iter()
@@ -307,9 +187,13 @@ pub fn draw(sequence: &Sequence, tracks: &[Track]) -> String {
         drawing.numbers(&rows, bottom);
     }
     let size = (width, header + blocks as f64 * block_height);
-    drawing
-        .svg
-        .file(size, &sequence.name, &style::rules(), style::PATTERNS)
+    drawing.svg.file(
+        size,
+        SCOPE,
+        &sequence.name,
+        &style::rules(),
+        style::PATTERNS,
+    )
 }
 
 struct Drawing<'a> {
@@ -441,13 +325,14 @@ impl Drawing<'_> {
         let Some((min, max)) = track.range else {
             return;
         };
-        if track.is_angle() {
-            for step in 0..STEPS {
-                let corner = (x + step as f64 * 5.0, y + 2.0);
-                self.svg.rect(format_args!("a{step}"), corner, (5.0, 9.0));
-            }
+        if track.is_angle {
             let text = format!("-{HALF_TURN} to {HALF_TURN} {}", track.unit);
-            self.quiet(x + STEPS as f64 * 5.0 + 5.0, y + 10.0, &text);
+            self.scale('a', 5.0, (x, y), &text);
+            return;
+        }
+        if track.is_energy() && min < max {
+            let range = format!("{} to {}", short(max), short(min));
+            self.scale('v', 2.5, (x, y), &with_unit(&range, &track.unit));
             return;
         }
         if track.words.is_empty() {
@@ -473,6 +358,16 @@ impl Drawing<'_> {
             self.quiet(left + 12.0, y + 10.0, text);
             left += width;
         }
+    }
+
+    /// Draws the colours of a scale from its first to its last, each `width` wide, and then `text`.
+    fn scale(&mut self, class: char, width: f64, (x, y): (f64, f64), text: &str) {
+        for step in 0..STEPS {
+            let corner = (x + step as f64 * width, y + 2.0);
+            self.svg
+                .rect(format_args!("{class}{step}"), corner, (width, 9.0));
+        }
+        self.quiet(x + STEPS as f64 * width + 5.0, y + 10.0, text);
     }
 
     /// Draws where chains begin, and where a chain is broken.
@@ -559,6 +454,101 @@ pub fn short(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tapeloop::features::FeatureName;
+
+    fn sequence(chains: &[usize]) -> Sequence {
+        let residue = |&chain: &usize| SequenceResidue {
+            chain,
+            number: Some(1),
+            ins_code: 0,
+            aa: b'A',
+            break_before: false,
+        };
+        Sequence {
+            name: "1abc".to_owned(),
+            model: 1,
+            chains: vec!["A".to_owned(), "B".to_owned()],
+            residues: chains.iter().map(residue).collect(),
+        }
+    }
+
+    fn words_of(count: usize) -> Track {
+        let words = (0..count).map(|word| format!("W{word}")).collect();
+        let values = (0..count).map(|word| Some(word as f64)).collect();
+        Track::new("comp_id", None, "", values, Meaning::Words(words))
+    }
+
+    #[test]
+    fn two_words_never_have_one_colour() {
+        let eight = words_of(WORDS.len());
+        let mut classes: Vec<_> = (0..8).map(|row| eight.class(row).unwrap()).collect();
+        classes.sort();
+        classes.dedup();
+        assert_eq!((classes.len(), eight.is_drawn()), (8, true));
+        let nine = words_of(WORDS.len() + 1);
+        assert!(!nine.is_drawn());
+        let drawn = draw(&sequence(&[0; 9]), &[nine]);
+        assert!(
+            drawn.contains(">More words than colours, not drawn: comp_id 9<"),
+            "{drawn}"
+        );
+        // The first and the tenth ligand have names of their own, and the others touch no residue.
+        let ligands = (0..10).map(|ligand| format!("L{ligand}")).collect();
+        let values = vec![Some(0.0), Some(8.0), None];
+        let ligands = Track::new("ligand_comp", None, "", values, Meaning::Words(ligands));
+        assert!(ligands.is_drawn() && ligands.class(0) != ligands.class(1));
+        assert_eq!(ligands.text(1.0), "L8");
+    }
+
+    #[test]
+    fn partners_of_hydrogen_bonds_are_not_drawn_and_strong_energies_have_the_strong_colour() {
+        let values = vec![Some(-3.0), Some(-0.5), None];
+        let dssp = Some(FeatureName::Dssp);
+        let energy = Track::new("hb_nho1_energy", dssp, "kcal/mol", values, Meaning::Numbers);
+        let strongest = format!("v{}", STEPS - 1);
+        assert_eq!(energy.class(0), Some(strongest));
+        assert_eq!(energy.class(1).as_deref(), Some("v0"));
+        let partner = vec![Some(7.0), Some(2.0), None];
+        let partner = Track::new("hb_nho1", dssp, "", partner, Meaning::Numbers);
+        let drawn = draw(&sequence(&[0, 0, 0]), &[energy, partner]);
+        assert!(drawn.contains(">Indices, which are not drawn: hb_nho1<"));
+        assert!(drawn.contains(">-0.5 to -3 kcal/mol<"), "{drawn}");
+    }
+
+    #[test]
+    fn torsions_have_the_colours_of_a_circle_even_if_none_is_negative() {
+        let feature = Some(FeatureName::Torsions);
+        let values = vec![Some(179.0), Some(10.0)];
+        let omega = Track::new(
+            "omega",
+            feature,
+            "degrees",
+            values.clone(),
+            Meaning::Numbers,
+        );
+        assert_eq!(omega.class(0).as_deref(), Some("a15"));
+        let feature = Some(FeatureName::CaGeometry);
+        let angle = Track::new("ca_angle", feature, "degrees", values, Meaning::Numbers);
+        assert_eq!(angle.class(0).as_deref(), Some("v15"));
+    }
+
+    #[test]
+    fn the_line_of_a_chain_stands_right_of_the_headings() {
+        let values: Vec<Option<f64>> = (0..150).map(|row| Some(f64::from(row))).collect();
+        let sasa = Some(FeatureName::Sasa);
+        let track = Track::new("sasa", sasa, "A^2", values, Meaning::Numbers);
+        // Chain B starts at the first residue of the second block.
+        let chains: Vec<usize> = (0..150).map(|row| row / 75).collect();
+        let drawn = draw(&sequence(&chains), &[track]);
+        let lines = drawn
+            .split("<polyline class=\"text chain\" points=\"")
+            .skip(2);
+        let xs: Vec<f64> = lines
+            .map(|line| line.split(',').next().unwrap().parse().unwrap())
+            .collect();
+        let end = MARGIN + "Solvent accessibility".len() as f64 * LETTER;
+        assert!(xs.len() == 1 && xs[0] > end, "{xs:?} {end}");
+    }
 
     #[test]
     fn the_range_ignores_nulls() {

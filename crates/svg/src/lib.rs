@@ -97,6 +97,23 @@ pub fn on_dark(rules: &str) -> String {
     format!("@media (prefers-color-scheme: dark) {{\n{rules}}}\n")
 }
 
+/// The rules of a sheet, one on each line, for what is within elements of the class `scope`.
+fn scoped(scope: &str, sheet: &str) -> String {
+    let mut rules = String::with_capacity(2 * sheet.len());
+    for line in sheet.lines() {
+        match line.split_once(" {") {
+            Some((selectors, rest)) if !line.starts_with('@') => {
+                let selectors = selectors.split(", ");
+                let selectors: Vec<String> =
+                    selectors.map(|one| format!(".{scope} {one}")).collect();
+                rules += &format!("{} {{{rest}\n", selectors.join(", "));
+            }
+            _ => rules += &format!("{line}\n"),
+        }
+    }
+    rules
+}
+
 /// A point or a size in pixels, from the left and the top.
 pub type Xy = (f64, f64);
 
@@ -170,17 +187,25 @@ impl Svg {
     }
 
     /// The drawing as a file of its own: on a ground, with a title, the palette and more rules.
-    /// `definitions` are patterns and the like.
-    pub fn file(self, size: Xy, title: &str, rules: &str, definitions: &str) -> String {
+    /// `definitions` are patterns and the like. The rules apply within elements of the class `scope`
+    /// alone, so that an HTML page may contain the drawing and others.
+    pub fn file(
+        self,
+        size: Xy,
+        scope: &str,
+        title: &str,
+        rules: &str,
+        definitions: &str,
+    ) -> String {
         let (width, height) = (Px(size.0), Px(size.1));
         let mut ground = Svg::default();
         ground.rect(Ink::Ground, (0.0, 0.0), size);
         format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" \
-             width=\"{width}\" height=\"{height}\">\n<title>{}</title>\n<style>\n{}{rules}</style>\n\
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"{scope}\" viewBox=\"0 0 {width} {height}\" \
+             width=\"{width}\" height=\"{height}\">\n<title>{}</title>\n<style>\n{}</style>\n\
              {definitions}{}{}</svg>\n",
             escape(title),
-            sheet(),
+            scoped(scope, &(sheet() + rules)),
             ground.0,
             self.0
         )
@@ -277,6 +302,18 @@ mod tests {
             "<svg viewBox=\"0 0 10 5.5\" role=\"img\" aria-label=\"a &quot;chart&quot;\">\n\
              <text class=\"quiet\" x=\"1\" y=\"2.01\">&lt;b&gt; &amp; &quot;c&quot; </text>\n</svg>\n"
         );
+    }
+
+    #[test]
+    fn the_rules_of_a_file_apply_within_it_alone() {
+        let file = Svg::default().file((9.0, 9.0), "drawn", "", ".bar { color: red }\n", "");
+        assert!(file.contains(" class=\"drawn\" "));
+        assert!(file.contains(".drawn rect, .drawn path, .drawn polygon, .drawn circle { fill"));
+        let (_, sheet) = file.split_once("<style>\n").unwrap();
+        let (sheet, _) = sheet.split_once("</style>").unwrap();
+        for rule in sheet.lines().filter(|line| !line.starts_with(['@', '}'])) {
+            assert!(rule.starts_with(".drawn "), "{rule}");
+        }
     }
 
     #[test]

@@ -45,9 +45,8 @@ impl ChartAxis {
     pub(super) fn label(&self) -> String {
         match self.scale {
             AxisScale::Linear => self.title.to_owned(),
-            AxisScale::Decades | AxisScale::Doublings | AxisScale::Tail => {
-                format!("{} (log scale)", self.title)
-            }
+            AxisScale::Decades | AxisScale::Doublings => format!("{} (log scale)", self.title),
+            AxisScale::Tail => format!("{} (not linear)", self.title),
         }
     }
 

@@ -17,7 +17,7 @@ mod verdict;
 
 pub use text::text;
 
-use super::merged::{last_run, merge};
+use super::merged::{last_run, merge, with_one_slot};
 use super::record::Record;
 use tapeloop_engine::error::Result;
 
@@ -27,6 +27,8 @@ use tapeloop_engine::error::Result;
 /// [`ErrorKind::Config`](tapeloop_engine::ErrorKind::Config) if there are no records.
 pub fn html(records: &[Record]) -> Result<String> {
     let (run, records) = last_run(records)?;
+    let records = with_one_slot(&records);
+    let records: Vec<&Record> = records.iter().collect();
     let points = merge(&records);
     let content = page::PageContent {
         run,

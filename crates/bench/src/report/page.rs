@@ -55,8 +55,10 @@ pub(super) fn page(content: &PageContent<'_>) -> Markup {
                     (machine(run))
                     (limits(&run.limits))
                     h2 id="points-section" { "All points" }
-                    p { "One row per record; charts merge records of the same point. "
+                    p { "A row for each measurement; it names the settings that differ from the heading. "
                         "Times and rates are medians of the repetitions. "
+                        "Bound by: a limit that is used to 80% or more, otherwise what takes the largest share of "
+                        "the time; not determined where nothing that was measured takes half. "
                         span.cue { "The tables are wider than the page: scroll them sideways." } }
                     (super::tables::tables(content.records))
                 }
@@ -154,7 +156,8 @@ fn workloads(points: &[MergedPoint]) -> Markup {
                 }
                 ". A batch is uploaded, computed and downloaded. A graph replays all of it with one call; "
                 "stream launches call the driver for each kernel and copy. "
-                "Slots are batches in flight at the same time."
+                "Slots are batches in flight at the same time. "
+                "A point is one workload with one choice of settings."
                 @for sentence in settings(points) { " " (sentence) }
             }
         }
@@ -164,10 +167,25 @@ fn workloads(points: &[MergedPoint]) -> Markup {
 /// Sentences that explain the settings which only some points have.
 fn settings(points: &[MergedPoint]) -> impl Iterator<Item = &'static str> {
     let has = |is: fn(&PointFacts) -> bool| points.iter().any(|point| is(&point.facts));
-    let sentences = [(
-        has(|facts| facts.mode == "resident"),
-        "In mode resident a loop on the GPU replays the graph, and the host makes no calls.",
-    )];
+    let sentences = [
+        (
+            has(|facts| facts.mode == "resident"),
+            "In mode resident a loop on the GPU replays the graph, and the host makes no calls.",
+        ),
+        (
+            has(|facts| ["pipeline", "engine"].contains(&facts.front.as_str())),
+            "The ring replays batches that were packed beforehand; Pipeline, on one thread, and Engine, on \
+             several, also pack the items and take the results, as your program would.",
+        ),
+        (
+            has(|facts| facts.buckets > 1),
+            "Buckets are graphs for batches of several sizes; mixed batches differ in size.",
+        ),
+        (
+            has(|facts| facts.rounds > 0),
+            "A kernel of compute repeats its arithmetic in rounds.",
+        ),
+    ];
     let applicable = sentences.into_iter().filter(|(applies, _)| *applies);
     applicable.map(|(_, sentence)| sentence)
 }
@@ -233,7 +251,10 @@ fn machine(run: &Run) -> Markup {
             h3 { "Machine" }
             dl { @for (name, value) in &facts { div { dt { (name) } dd { (value) } } } }
             @if !run.config.is_empty() {
-                details { summary { "The config as resolved" } pre { (run.config) } }
+                details {
+                    summary { "The config as resolved, with the keys of this version" }
+                    pre { (run.config) }
+                }
             }
         }
     }

@@ -97,10 +97,14 @@ const COLUMNS: [FigureColumn; 19] = [
     ("latency", "p99", |f, _| latency(f, |l| l.p99_ns)),
     ("latency", "maximum", |f, _| latency(f, |l| l.max_ns)),
     ("host", "per batch", |f, _| host(f)),
-    ("upload", "sampled", |f, _| stage(f, |s| s.upload_ns)),
-    ("kernels", "sampled", |f, _| stage(f, |s| s.kernels_ns)),
-    ("download", "sampled", |f, _| stage(f, |s| s.download_ns)),
-    ("overlap", "stages at once", |f, _| {
+    ("upload", "by timestamps", |f, _| stage(f, |s| s.upload_ns)),
+    ("kernels", "by timestamps", |f, _| {
+        stage(f, |s| s.kernels_ns)
+    }),
+    ("download", "by timestamps", |f, _| {
+        stage(f, |s| s.download_ns)
+    }),
+    ("stages", "at the same time", |f, _| {
         f.stages
             .map_or_else(empty_cell, |s| plain_cell(format::digits(s.overlap)))
     }),
@@ -176,7 +180,7 @@ fn about(base: &PointFacts) -> String {
 fn row_name(facts: &PointFacts, base: Option<&PointFacts>) -> String {
     let differs = base.map(|base| difference(facts, base));
     match differs.as_deref() {
-        None | Some("") => "base point".to_owned(),
+        None | Some("") => "as in the heading".to_owned(),
         Some(differs) => differs.to_owned(),
     }
 }
@@ -219,6 +223,7 @@ fn table(axis: &str, records: &[&Record], base: Option<&PointFacts>) -> Markup {
 fn heading(axis: &str) -> String {
     match axis {
         "base" | "" => "point".to_owned(),
+        "front" => "interface".to_owned(),
         axis => axis.replace('_', " "),
     }
 }

@@ -5,7 +5,7 @@ use super::sweeps::against;
 use super::verdict::words;
 use crate::diagnosis::{bound_words, is_noisy};
 use crate::format::{self, capital};
-use crate::merged::{difference, full_title, last_run, merge, title};
+use crate::merged::{difference, full_title, last_run, merge, title, with_one_slot};
 use crate::record::{Figures, Outcome, PointFacts, Record};
 use crate::statistics::Spread;
 use tapeloop_engine::error::Result;
@@ -19,6 +19,8 @@ const WARNINGS_MAX: usize = 8;
 /// [`ErrorKind::Config`](tapeloop_engine::ErrorKind::Config) if there are no records.
 pub fn text(records: &[Record]) -> Result<String> {
     let (run, records) = last_run(records)?;
+    let records = with_one_slot(&records);
+    let records: Vec<&Record> = records.iter().collect();
     let points = merge(&records);
     let results = words(run, &points);
     let base = |facts: &PointFacts| {

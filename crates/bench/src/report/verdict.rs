@@ -1,7 +1,7 @@
 //! The run's results in sentences, which say only what its figures support.
 
 use super::sweeps::{against, launch_slopes, pairs, program, programs};
-use crate::diagnosis::{bound, is_noisy};
+use crate::diagnosis::{BATCH_LATENCY, bound, is_noisy, why_not_determined};
 use crate::format::{self, capital};
 use crate::merged::{MergedPoint, bases, is_of_files, size, title, workload};
 use crate::record::{Figures, PointFacts, Run};
@@ -274,7 +274,7 @@ impl ReplayComparison {
             ChangeFinding::Less => {
                 format!("graph replay is only {times} times as fast as stream launches")
             }
-            ChangeFinding::Same => "both are equally fast".to_owned(),
+            ChangeFinding::Same => "graph replay and stream launches are equally fast".to_owned(),
             ChangeFinding::Unclear => "too noisy to compare".to_owned(),
         };
         let name = workload(&self.name);
@@ -383,7 +383,7 @@ fn latency(points: &[MergedPoint]) -> Option<(String, String)> {
     })?;
     let figures = base.figures()?;
     let closed = format!(
-        "{}: median latency {}, p99 {}",
+        "{}: half of the batches finish within {}, 99% (p99) within {}",
         title(&base.facts),
         format::time(figures.closed.p50_ns as f64),
         format::time(figures.closed.p99_ns as f64),
@@ -412,13 +412,25 @@ fn bounds(points: &[MergedPoint]) -> Option<String> {
         if is_of_files(&base.facts) || seen.contains(&name) {
             continue;
         }
-        let bound = base
-            .figures()
-            .and_then(|figures| bound(figures, &base.facts));
-        if let Some(bound) = bound {
+        let Some(figures) = base.figures() else {
+            continue;
+        };
+        if let Some(bound) = bound(figures, &base.facts) {
             seen.push(name);
             let share = format::percent(bound.share);
-            bounded.push(format!("{} by {}, {share}", workload(name), bound.name));
+            let of = match bound.reached {
+                Some((.., unit)) if unit != "ns" => "its limit",
+                _ if bound.name == BATCH_LATENCY => "the time (more slots raise the rate)",
+                _ => "the time",
+            };
+            bounded.push(format!(
+                "{} by {}, {share} of {of}",
+                workload(name),
+                bound.name
+            ));
+        } else if let Some(why) = why_not_determined(figures, &base.facts) {
+            seen.push(name);
+            bounded.push(format!("{} not determined: {why}", workload(name)));
         }
     }
     (!bounded.is_empty()).then(|| format!("What bounds each workload: {}.", bounded.join("; ")))

@@ -1,7 +1,7 @@
 //! The page of a benchmark's report shows what the records have, and nothing else.
 
 use crate::made_up_run::{figures_of, full, records, single, troubled};
-use tapeloop_bench::record::{Figures, Latency, Open, Outcome, Record, Reference, Share};
+use tapeloop_bench::record::{Figures, Latency, Open, Outcome, Record, Reference, Share, Stages};
 use tapeloop_bench::report::html;
 
 pub(crate) fn page(records: &[Record]) -> String {
@@ -55,7 +55,10 @@ fn a_full_run_has_every_chart() {
 fn a_chart_without_its_data_is_left_out_and_no_other() {
     let all = page(&full());
     let without = |edit: &dyn Fn(&mut Figures)| -> Vec<String> {
-        let page = page(&edited(edit));
+        // The time with one slot would be a share of each other point's time.
+        let mut records = edited(edit);
+        records.retain(|record| record.point.slots > 1);
+        let page = page(&records);
         let left = figures(&page);
         let gone = figures(&all).into_iter().filter(|id| !left.contains(id));
         gone.map(str::to_owned).collect()
@@ -121,8 +124,80 @@ fn no_share_is_over_the_whole_and_scales_are_marked() {
     assert!(drawing(&page, "throughput-launch").contains("batches per second (log scale)"));
     assert!(drawing(&page, "launches-launch").contains(">time per batch<"));
     assert!(page.contains(" \u{b5}s") && !page.contains(" us<") && !page.contains(" us "));
-    // The chart of sampled batches says how much sampling slows them.
-    assert!(drawing(&page, "timeline-launch").contains("timestamps slow them"));
+    let latencies = drawing(&page, "latency-launch");
+    assert!(latencies.contains("share of batches within this latency (not linear)"));
+    // The chart of batches with timestamps says how much those slow them.
+    assert!(drawing(&page, "timeline-launch").contains("timestamps, which slow them to"));
+}
+
+#[test]
+fn the_page_explains_its_words_and_uses_none_that_only_its_authors_know() {
+    let page = page(&full());
+    for word in [
+        "base point",
+        "sampled",
+        "overlap",
+        "name a front",
+        "a bar that crosses",
+    ] {
+        assert!(!page.contains(word), "{word}");
+    }
+    for explained in [
+        "A point is one workload with one choice of settings",
+        "The ring replays batches that were packed beforehand",
+        "In a closed loop a new batch starts as soon as a slot is free",
+        "<td>as in the heading</td>",
+    ] {
+        assert!(page.contains(explained), "{explained}");
+    }
+}
+
+#[test]
+fn what_bounds_the_first_workload_is_named_or_the_page_says_why_not() {
+    let claim = |page: &str| {
+        let (_, claim) = page.split_once("What bounds each workload: ").unwrap();
+        claim.split_once("</li>").unwrap().0.to_owned()
+    };
+    let blind = |figures: &mut Figures| {
+        figures.shares.clear();
+        figures.host_ns.fill(100.0);
+        figures.stages = Some(Stages {
+            kernels_ns: 1e6,
+            overlap: 1.0,
+            ..Stages::default()
+        });
+    };
+    let mut records = edited(blind);
+    records.retain(|record| record.point.slots > 1);
+    let unknown = claim(&page(&records));
+    assert!(
+        unknown.contains("launch not determined: the largest measured share"),
+        "{unknown}"
+    );
+    assert!(
+        unknown.contains("their timestamps make a batch take"),
+        "{unknown}"
+    );
+    // The same work with one slot tells that its latency bounds it.
+    let base = |record: &&Record| {
+        let point = &record.point;
+        (&*point.workload, &*point.mode, &*point.axis) == ("launch", "graph", "base")
+    };
+    let mut alone = records.iter().find(base).unwrap().clone();
+    alone.point.slots = 1;
+    alone.point.axis = "slots".to_owned();
+    for ns in &mut figures_of(&mut alone).period_ns {
+        *ns *= 3.5;
+    }
+    records.push(alone);
+    let page = page(&records);
+    let known = claim(&page);
+    assert!(
+        known.contains("of the time (more slots raise the rate)"),
+        "{known}"
+    );
+    assert!(known.contains("launch by batch latency, 8"), "{known}");
+    assert!(drawing(&page, "shares").contains("more slots raise the rate"));
 }
 
 #[test]
@@ -378,6 +453,7 @@ fn the_documented_report_is_of_this_version() {
     assert_eq!(figures(&committed), figures(&page(&records)));
     assert!(committed.contains("4 of 80 measurements are noisy; the speedup of replay in the"));
     assert!(committed.contains("headline has a 99% interval of 6.3 to 9.1"));
+    assert!(committed.contains("launch by batch latency, 83% of the time"));
     // One quantity has one value on the page and in the document.
     let document = folder.parent().unwrap().join("PERFORMANCE.md");
     let document = std::fs::read_to_string(document).unwrap();

@@ -223,6 +223,7 @@ impl Rows<'_> {
         let values: Vec<Option<f64>> = values.collect();
         let meaning = match known {
             _ if is_chains => Meaning::Chains(known),
+            _ if kind == Some(ColumnKind::LigandNumber) => Meaning::Indices,
             known if known.is_empty() => Meaning::Numbers,
             known => Meaning::Words(known),
         };

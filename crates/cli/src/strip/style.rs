@@ -20,7 +20,7 @@ pub(super) const WORDS: [Ink; 8] = [
 
 /// The hatching of cells without a value, which no value has.
 pub(super) const PATTERNS: &str = "\
-    <defs><pattern id=\"null\" class=\"quiet\" width=\"5\" height=\"5\" patternUnits=\"userSpaceOnUse\" \
+    <defs><pattern id=\"tapeloop-null\" class=\"quiet\" width=\"5\" height=\"5\" patternUnits=\"userSpaceOnUse\" \
     patternTransform=\"rotate(45)\"><line class=\"null-line\" x1=\"0\" y1=\"0\" x2=\"0\" y2=\"5\"/></pattern></defs>\n";
 
 type Rgb = [f64; 3];
@@ -79,7 +79,7 @@ pub(super) fn rules() -> String {
         text { font: 11px ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace }\n\
         .name { font-size: 16px; font-weight: bold }\n\
         .small { font-size: 10px }\n\
-        .null { fill: url(#null) }\n\
+        .null { fill: url(#tapeloop-null) }\n\
         .null-line { stroke: currentColor; stroke-width: 1.2 }\n\
         .chain, .break { stroke-width: 1.5 }\n\
         .break { stroke-dasharray: 2 2 }\n";

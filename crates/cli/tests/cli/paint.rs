@@ -384,9 +384,13 @@ fn a_drawing_has_groups_legends_in_each_block_and_no_empty_tracks() {
     assert_eq!(count(">-180 to 180 degrees<") % blocks, 0);
     // A crystal structure has no pLDDT: named once, and not drawn.
     assert_eq!((count("No values: plddt"), count(">plddt<")), (1, 0));
+    assert!(count("Indices, which are not drawn: hb_nho1, ") == 1 && count(">hb_nho1<") == 0);
     // Missing values are hatched, which the lowest value is not.
     assert!(count("<path class=\"null\"") > 0 && count("<path class=\"v0\"") > 0);
-    assert!(drawn.contains(".null { fill: url(#null) }") && drawn.contains("<pattern id=\"null\""));
+    assert!(
+        drawn.contains(".null { fill: url(#tapeloop-null) }")
+            && drawn.contains("<pattern id=\"tapeloop-null\"")
+    );
 }
 
 #[test]

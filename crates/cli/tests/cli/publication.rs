@@ -24,19 +24,26 @@ fn a_run_is_described_with_its_settings_counts_and_references() {
         .collect::<Vec<_>>()
         .join(" ");
     for part in [
-        concat!("tapeloop ", env!("CARGO_PKG_VERSION"), " on the CPU"),
+        concat!("computed with tapeloop ", env!("CARGO_PKG_VERSION"), " ("),
+        "(The tapeloop developers 2026) on the CPU",
         "2 structures with 274 residues and 2,116 atoms, read from 2 inputs.",
+        "The features are backbone torsions (IUPAC-IUB 1970), solvent-accessible surface area (Shrake and",
+        "version = {0.1.0}, year = {2026} }",
         "sasa: sum over the residue's atoms of 4 pi R^2 n / N",
         "(Shrake and Rupley 1973, J Mol Biol 79:351;",
         "Of files with several models the first was read.",
         "Settings: sasa.points = 100; sasa.probe = 1.4; sasa.chains = \"all\".",
-        "All other settings that decide values were the defaults",
+        "differ from the defaults of tapeloop 0.1.0: sasa.points = 100. Formulas",
         "@article{shrake1973,",
         "@article{iupaciub1970,",
         "doi = {10.1016/j.jmb.2007.05.022}",
     ] {
         assert!(words.contains(part), "{part}: {described_run}");
     }
+    // The first paragraph is prose; formulas stand below it.
+    let (prose, rest) = described_run.split_once("\n\n").unwrap();
+    assert!(prose.ends_with('.') && !prose.contains('^'), "{prose}");
+    assert!(rest.starts_with("Formulas and settings of the features."));
     for other in ["threads", "kabsch1983", "plddt", "rejected", "not ended"] {
         assert!(!words.contains(other), "{other}: {described_run}");
     }

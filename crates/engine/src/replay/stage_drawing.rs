@@ -80,7 +80,7 @@ pub(super) fn draw(
         }
     }
     let size = (WIDTH, drawing.y + 4.0);
-    drawing.svg.file(size, &title, "", "")
+    drawing.svg.file(size, "tapeloop-stages", &title, "", "")
 }
 
 /// What an operation does, in the words of its box.

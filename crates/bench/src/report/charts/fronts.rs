@@ -70,7 +70,7 @@ pub(super) fn figure(points: &[MergedPoint]) -> Option<Figure> {
         "Rates of Engine, Pipeline and the ring".to_owned(),
         "A program that gives items and takes results reaches the rate of Engine, or of \
          Pipeline on one thread. The ring replays batches that were packed beforehand: \
-         the other charts show it unless they name a front."
+         the other charts show its rates, except where they name Engine or Pipeline."
             .to_owned(),
         rows,
     )

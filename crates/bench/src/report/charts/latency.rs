@@ -15,6 +15,12 @@ const TIME: ChartAxis = ChartAxis {
     tick: format::time_tick,
 };
 
+/// Explains the axis of a distribution.
+const STRETCHED: &str =
+    "The horizontal axis is stretched towards 100%, where the slowest batches are.";
+
+const CLOSED_LOOP: &str = "In a closed loop a new batch starts as soon as a slot is free.";
+
 pub(super) fn figures(points: &[MergedPoint]) -> Vec<Figure> {
     let mut figures = Vec::new();
     let mut closed = Vec::new();
@@ -55,7 +61,10 @@ fn closed_loops(bases: &[(&MergedPoint, &Figures)]) -> Option<Figure> {
         format!("{} {p99}", title(&base.facts))
     });
     let latencies: Vec<String> = latencies.collect();
-    let caption = format!("p99 latency: {}.", latencies.join("; "));
+    let caption = format!(
+        "99% of the batches finish within: {}. {CLOSED_LOOP} {STRETCHED}",
+        latencies.join("; ")
+    );
     let plot = distributions(lines);
     let title = "Distribution of latencies in a closed loop".to_owned();
     Figure::plot("latency-closed".to_owned(), title, caption, plot)
@@ -64,7 +73,7 @@ fn closed_loops(bases: &[(&MergedPoint, &Figures)]) -> Option<Figure> {
 fn distributions(lines: Vec<Line>) -> Plot {
     Plot {
         x: ChartAxis {
-            title: "share of batches at least as fast",
+            title: "share of batches within this latency",
             scale: AxisScale::Tail,
             tick: share,
         },
@@ -93,7 +102,7 @@ fn distribution(base: &MergedPoint, figures: &Figures) -> Option<Figure> {
     let mut lines = vec![closed];
     for (place, open) in figures.open.iter().enumerate() {
         lines.push(Line {
-            name: format!("load {}", format::percent(open.load)),
+            name: format!("arrivals at {}", format::percent(open.load)),
             look: Look {
                 is_dashed: true,
                 ..Look::nth(place + 1)
@@ -103,8 +112,11 @@ fn distribution(base: &MergedPoint, figures: &Figures) -> Option<Figure> {
     }
     let closed = &figures.closed;
     let caption = format!(
-        "{}: in a closed loop the median latency is {}, p99 {}, and the longest of {} batches {}. \
-         With random arrivals a latency counts from the arrival.",
+        "{}: in a closed loop half of the batches finish within {}, 99% within {}, and the slowest of \
+         {} within {}. \
+         {CLOSED_LOOP} The other lines are of batches that arrive at random, at a share of the closed \
+         loop's rate; their latency counts from the arrival. \
+         {STRETCHED}",
         capital(&title(&base.facts)),
         format::time(closed.p50_ns as f64),
         format::time(closed.p99_ns as f64),
@@ -159,8 +171,8 @@ fn load(base: &MergedPoint, points: &[MergedPoint]) -> Option<Figure> {
         ""
     };
     let caption = format!(
-        "Batches arrive at random. At {} of the closed loop's rate the p99 latency from arrival \
-         is {}, at {} it is {}.{waking}",
+        "Batches arrive at random. At {} of the closed loop's rate 99% of them finish within {} of \
+         their arrival (p99), at {} within {}. {CLOSED_LOOP}{waking}",
         format::percent(least.load),
         format::time(least.latency.p99_ns as f64),
         format::percent(most.load),
@@ -168,7 +180,7 @@ fn load(base: &MergedPoint, points: &[MergedPoint]) -> Option<Figure> {
     );
     let plot = Plot {
         x: ChartAxis {
-            title: "load, as a share of the closed loop's rate",
+            title: "rate of arrivals, as a share of the closed loop's rate",
             scale: AxisScale::Linear,
             tick: format::percent_tick,
         },

@@ -58,9 +58,10 @@ pub(super) fn figure(points: &[MergedPoint]) -> Option<Figure> {
     Figure::rows(
         "ratios".to_owned(),
         "Speed compared with other programs at the same work".to_owned(),
-        "To the right of 1x tapeloop is faster; a bar that crosses 1x shows no \
-         significant difference. Bars of the base points show the 99% interval of the \
-         ratio, or its range if there are few repetitions."
+        "To the right of 1x tapeloop is faster. The line through a dot is the 99% interval of the \
+         ratio, or its range if there are few repetitions: where it crosses 1x, the difference is \
+         not significant. The last rows have the median of the ratios of all points, and a line \
+         over their range."
             .to_owned(),
         RowChart::of_ratios("times as fast as the other program", rows),
     )

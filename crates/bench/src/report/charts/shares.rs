@@ -1,25 +1,36 @@
-//! A chart of how busy the parts of the machine are at the base points.
+//! A chart of how busy the parts of the machine are at the base point of each workload.
 
 use super::super::axis::{AxisScale, ChartAxis};
 use super::super::figure::Figure;
 use super::super::rows::{ChartRow, RowChart};
 use super::super::style::Look;
-use crate::diagnosis::{Activity, activities, bound};
+use crate::diagnosis::{Activity, BATCH_LATENCY, activities, bound, why_not_determined};
 use crate::format::{self, capital};
-use crate::merged::{MergedPoint, bases, is_of_files, title};
+use crate::merged::{MergedPoint, bases, is_of_files, title, workload};
 use tapeloop_svg::Ink;
 
 /// Smaller shares are left out.
 const SHARE_MIN: f64 = 0.01;
 
+const NOT_DETERMINED: &str = "nothing that was measured takes half of the time";
+
 pub(super) fn figure(points: &[MergedPoint]) -> Option<Figure> {
     let mut rows = Vec::new();
+    let mut caption = "The darker bar is what bounds the workload: a limit that is used to 80% or more, \
+         otherwise the largest share. \
+         Host calls are calls to the driver. Rates are compared with the limits as measured in this \
+         run."
+        .to_owned();
     let synthetic = bases(points).into_iter();
     for base in synthetic.filter(|base| !is_of_files(&base.facts)) {
         let Some(figures) = base.figures() else {
             continue;
         };
         let bound = bound(figures, &base.facts);
+        if let Some(why) = why_not_determined(figures, &base.facts) {
+            let name = capital(&workload(&base.facts.workload));
+            caption += &format!(" {name}: {NOT_DETERMINED}; {why}.");
+        }
         let mut activities = activities(figures, &base.facts);
         // Stages are left out, except one that bounds the point: they overlap the limits, and include
         // the time in which batches wait for each other.
@@ -40,6 +51,10 @@ pub(super) fn figure(points: &[MergedPoint]) -> Option<Figure> {
             });
         }
     }
+    if rows.iter().any(|row| row.label == BATCH_LATENCY) {
+        caption += " Batch latency is the time of a batch that runs alone, divided by the slots: \
+                    where it bounds, more slots raise the rate.";
+    }
     let rows = RowChart {
         axis: ChartAxis {
             title: "share of the time of a batch, or of the limit",
@@ -54,9 +69,7 @@ pub(super) fn figure(points: &[MergedPoint]) -> Option<Figure> {
     Figure::rows(
         "shares".to_owned(),
         "How busy the parts of the machine are".to_owned(),
-        "The darker bar is what bounds the workload. Times are of a batch, in the loop \
-         without timestamps. Rates are compared with the limits as measured in this run."
-            .to_owned(),
+        caption,
         rows,
     )
 }
@@ -64,7 +77,7 @@ pub(super) fn figure(points: &[MergedPoint]) -> Option<Figure> {
 fn heading(base: &MergedPoint, bound: Option<&Activity>) -> (String, String) {
     let bound = match bound {
         Some(bound) => format!(": bound by {}", bound.name),
-        None => ": what bounds it is not determined".to_owned(),
+        None => ": bound not determined".to_owned(),
     };
     (capital(&title(&base.facts)), bound)
 }
@@ -73,7 +86,7 @@ fn heading(base: &MergedPoint, bound: Option<&Activity>) -> (String, String) {
 fn text(activity: &Activity) -> String {
     let percent = format::percent(activity.share);
     let Some((reached, possible, unit)) = &activity.reached else {
-        return format!("{percent} of the time, in sampled batches");
+        return format!("{percent} of the time, by timestamps");
     };
     let value = |value: f64| match unit.as_str() {
         "B/s" => format::bytes_per_s(value),

@@ -212,6 +212,6 @@ fn caption(measure: &Measure, first: &Sweep<'_>, lines: &[Line]) -> String {
     };
     let small = rates_at(&small.1.facts, |line| line.dots.first());
     let large = rates_at(&large.1.facts, |line| line.dots.last());
-    let spread = "Bars show the range of the repetitions.";
+    let spread = "Vertical lines are the range of the repetitions.";
     format!("{}; {large}. {spread}", capital(&small))
 }

@@ -47,21 +47,21 @@ fn caption(point: &MergedPoint, figures: &Figures) -> String {
     let (count, end) = (batches.len(), end.unwrap_or(0) as f64);
     let slowed = point.period().map(|period| {
         format!(
-            " These batches are sampled: timestamps slow them, to {} each instead of the {} of the \
-             other charts.",
+            " These batches have timestamps, which slow them to {} each; the other charts are of \
+             batches without, which take {}.",
             format::time(end / count as f64),
             format::time(period.median)
         )
     });
-    let overlap = figures.stages.map(|stages| {
+    let at_once = figures.stages.map(|stages| {
         let busy = format::digits(stages.overlap);
-        format!(" On average {busy} stages are busy at once.")
+        format!(" On average {busy} stages run at the same time.")
     });
     format!(
         "{}: {count} batches, numbered, in {}.{}{}",
         capital(&title(&point.facts)),
         format::time(end),
         slowed.unwrap_or_default(),
-        overlap.unwrap_or_default(),
+        at_once.unwrap_or_default(),
     )
 }

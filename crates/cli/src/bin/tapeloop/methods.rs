@@ -18,6 +18,9 @@ use tapeloop_files::shown;
 /// A BibTeX entry for each publication that a feature's source names.
 const REFERENCES: &str = include_str!("references.bib");
 
+/// The year of this version.
+const YEAR: &str = "2026";
+
 /// Prints what a publication says of a run, and returns the exit code.
 ///
 /// # Errors
@@ -98,9 +101,18 @@ impl Methods {
 
     fn text(&self) -> String {
         let mut text = String::new();
-        wrap(&mut text, String::new(), 0, &self.first_sentences());
-        text.push('\n');
         let features = self.computed();
+        let paragraph = [
+            self.first_sentences(),
+            self.features_sentence(&features),
+            self.settings_sentence(&features),
+        ];
+        wrap(&mut text, String::new(), 0, &paragraph.join(" "));
+        let symbols = "Formulas and settings of the features. Lengths are in angstrom (A), areas in A^2, \
+                       angles in degrees, and energies in kcal/mol; d is a distance.";
+        text.push('\n');
+        wrap(&mut text, String::new(), 0, symbols);
+        text.push('\n');
         for &feature in &features {
             let about = self.features.about(feature);
             let source = match about.source {
@@ -116,13 +128,11 @@ impl Methods {
             let line = format!("{}: {}{source}.{settings}", feature.name(), about.formula);
             wrap(&mut text, String::new(), 2, &line);
         }
-        text.push('\n');
-        wrap(&mut text, String::new(), 0, &self.settings_sentence());
         text.push_str("\nReferences, as BibTeX:\n\n");
         let _ = write!(
             text,
             "@software{{tapeloop,\n  author = {{{{The tapeloop developers}}}},\n  title = {{tapeloop: \
-             per-residue features of protein structures}},\n  version = {{{}}}\n}}\n",
+             per-residue features of protein structures}},\n  version = {{{}}},\n  year = {{{YEAR}}}\n}}\n",
             self.version
         );
         let sources = features
@@ -158,8 +168,8 @@ impl Methods {
         let number = |key: &str| self.counts.get(key).and_then(Json::as_u64).unwrap_or(0);
         let counted = |key: &str, noun: &str| counted(number(key), noun);
         let mut text = format!(
-            "Features were computed with tapeloop {} on the {} from the heavy atoms of polymers, one conformer \
-             for each residue: {} with {}",
+            "Features of protein structures were computed with tapeloop {} (The tapeloop developers {YEAR}) on \
+             the {} from the heavy atoms of polymers, with one conformer of each residue: {} with {}",
             self.version,
             if self.backend == "cpu" { "CPU" } else { "GPU" },
             counted("structures", "structure"),
@@ -184,22 +194,93 @@ impl Methods {
         if !self.has_ended {
             text.push_str(" (The run has not ended: these are the counts so far.)");
         }
-        text.push_str(
-            " Lengths are in angstrom (A), areas in A^2, angles in degrees, and energies in kcal/mol; d is \
-             a distance.",
-        );
         text
     }
 
-    fn settings_sentence(&self) -> String {
-        let defaults = format!("the defaults of tapeloop {}", self.version);
-        match &self.changed[..] {
-            [] => format!("All other settings that decide values were {defaults}."),
+    /// Names the features, each with the publications of its source.
+    fn features_sentence(&self, features: &[FeatureName]) -> String {
+        let cited = |&feature: &FeatureName| {
+            let source = self.features.about(feature).source;
+            let citations = references().map(|entry| entry.citation);
+            // In the order of the source.
+            let places =
+                citations.filter_map(|citation| Some((source.find(&*citation)?, citation)));
+            let mut places: Vec<(usize, String)> = places.collect();
+            places.sort_unstable();
+            let citations: Vec<String> = places.into_iter().map(|(_, citation)| citation).collect();
+            match &citations[..] {
+                [] => noun(feature).to_owned(),
+                all => format!("{} ({})", noun(feature), all.join("; ")),
+            }
+        };
+        let cited: Vec<String> = features.iter().map(cited).collect();
+        match &cited[..] {
+            [] => "No feature has a value.".to_owned(),
+            [one] => format!("The feature is {one}."),
+            [others @ .., last] => {
+                format!("The features are {}, and {last}.", others.join(", "))
+            }
+        }
+    }
+
+    /// The settings that are not the default: those of the features, and others.
+    fn settings_sentence(&self, features: &[FeatureName]) -> String {
+        let defaults = FeatureConfig::default();
+        let mut changed = Vec::new();
+        for &feature in features {
+            let known = defaults.settings(feature);
+            let settings = self.features.settings(feature).into_iter();
+            // A key without a dot switches its feature on.
+            let settings = settings
+                .filter(|(key, value)| {
+                    let is_default = |(_, known)| setting_json(known) == setting_json(value);
+                    let known = known.iter().map(|(key, known)| (*key, known));
+                    key.contains('.') && !known.filter(|(known, _)| known == key).any(is_default)
+                })
+                .map(|(key, value)| format!("{key} = {}", setting_json(&value)));
+            changed.extend(settings);
+        }
+        changed.extend(self.changed.iter().cloned());
+        let version = &self.version;
+        match &changed[..] {
+            [] => {
+                format!("All settings that decide values were the defaults of tapeloop {version}.")
+            }
             changed => format!(
-                "Other settings that were changed: {}. All others that decide values were {defaults}.",
+                "These settings differ from the defaults of tapeloop {version}: {}.",
                 changed.join("; ")
             ),
         }
+    }
+}
+
+/// What a feature computes, as a noun in a sentence.
+fn noun(feature: FeatureName) -> &'static str {
+    match feature {
+        FeatureName::ContactNumber => "contact numbers",
+        FeatureName::Wcn => "weighted contact numbers",
+        FeatureName::HseA => "half-sphere exposure by C-alphas",
+        FeatureName::HseB => "half-sphere exposure by C-betas",
+        FeatureName::Torsions => "backbone torsions",
+        FeatureName::CaGeometry => "dihedrals and angles of the C-alpha trace",
+        FeatureName::SideChains => "side-chain torsions",
+        FeatureName::Dssp => "secondary structure",
+        FeatureName::Sasa => "solvent-accessible surface area",
+        FeatureName::Rsa => "relative solvent accessibility",
+        FeatureName::InterfaceResidues => "distances to other chains",
+        FeatureName::Protrusion => "protrusion indices",
+        FeatureName::ResidueDepth => "residue depth",
+        FeatureName::ContactOrder => "contact order",
+        FeatureName::Centrality => "eigenvector centrality",
+        FeatureName::Cluster => "clusters of selected residues",
+        FeatureName::Smooth => "means of annotations over neighbouring residues",
+        FeatureName::BFactor => "B factors",
+        FeatureName::Plddt => "pLDDT",
+        FeatureName::Rg => "radii of gyration",
+        FeatureName::Contacts => "contacts of residues",
+        FeatureName::HydrogenBonds => "backbone hydrogen bonds",
+        FeatureName::Ligands => "contacts with ligands and metals",
+        FeatureName::Interfaces => "interfaces between chains",
     }
 }
 

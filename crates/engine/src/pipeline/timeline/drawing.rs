@@ -531,19 +531,25 @@ fn file(svg: Svg, height: f64, title: &str) -> String {
         .second { font-size: 15px }\n\
         .section { font-size: 14px; font-weight: 700 }\n\
         .small { font-size: 11px }\n\
-        .stall { fill: url(#hatch) }\n\
-        .wait { fill: url(#dots) }\n\
+        .stall { fill: url(#tapeloop-hatch) }\n\
+        .wait { fill: url(#tapeloop-dots) }\n\
         .mark { color: #c0392b }\n";
     // What a wait for a slot and one for a worker are filled with.
-    const PATTERNS: &str = "<defs><pattern id=\"hatch\" width=\"6\" height=\"6\" \
+    const PATTERNS: &str = "<defs><pattern id=\"tapeloop-hatch\" width=\"6\" height=\"6\" \
         patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(45)\">\
         <rect class=\"track\" width=\"6\" height=\"6\"/>\
         <rect class=\"quiet\" width=\"2.5\" height=\"6\" opacity=\"0.5\"/></pattern>\
-        <pattern id=\"dots\" width=\"5\" height=\"5\" patternUnits=\"userSpaceOnUse\">\
+        <pattern id=\"tapeloop-dots\" width=\"5\" height=\"5\" patternUnits=\"userSpaceOnUse\">\
         <rect class=\"track\" width=\"5\" height=\"5\"/>\
         <rect class=\"quiet\" width=\"2.5\" height=\"2.5\"/></pattern></defs>\n";
     let rules = RULES.to_owned() + &on_dark(".mark { color: #ff8a75 }\n");
-    svg.file((WIDTH, height), title, &rules, PATTERNS)
+    svg.file(
+        (WIDTH, height),
+        "tapeloop-timeline",
+        title,
+        &rules,
+        PATTERNS,
+    )
 }
 
 #[cfg(test)]

@@ -128,6 +128,7 @@ pub(super) fn meaning_of(decl: &ColumnDecl, structure: &Structure) -> Meaning {
                     .collect(),
             )
         }
+        ColumnKind::LigandNumber => Meaning::Indices,
         kind => match words(kind) {
             [] => Meaning::Numbers,
             words => Meaning::Words(owned(words)),
