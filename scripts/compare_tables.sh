@@ -20,8 +20,9 @@ done
 [ $# -eq 0 ] || shift
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-every="--set contacts.atom=ca --set hydrogen_bonds=true --set interfaces=true --set ligands=keep
-    --set residue_depth.chains=all --set coordinates=[\"ca\"]"
+# A feature that is named computes something, also if it computes nothing by default; but for contacts.
+names=$("$old" features | sed '/^$/,$d; s/ .*/,/' | tr -d '\n')
+every="--features ${names%,} --set contacts.atom=ca --set coordinates=[\"ca\"]"
 failed=0
 for input in $inputs; do
     case $input in

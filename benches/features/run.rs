@@ -77,12 +77,8 @@ impl Run {
 
 /// The columns of all tables.
 fn columns(table: &FeatureTable) -> impl Iterator<Item = Column<'_>> {
-    let all = [
-        TableName::Residues,
-        TableName::Chains,
-        TableName::Structures,
-    ];
-    all.into_iter().flat_map(|of| table.columns(of))
+    let all = TableName::ALL.into_iter();
+    all.flat_map(|name| table.columns(name))
 }
 
 pub(crate) fn assert_agree(found: &[FeatureTable], expected: &[FeatureTable]) {

@@ -35,8 +35,9 @@ class Features:
     Args:
         features: Names of features and presets, such as ``["sasa", "torsions"]``, and of columns for
             the features that have them: ``"phi, psi"``. ``describe`` lists them with their formulas
-            and units. ``ligands``, ``interfaces``, ``hydrogen_bonds`` and ``residue_depth`` are
-            switched on by their names. None for all features, without these four.
+            and units. Features that compute nothing by default, such as ``ligands`` and
+            ``residue_depth``, are switched on by their names; ``contacts`` and ``cluster`` need a
+            setting. None for all features, without those.
         on_reject: What happens after a call if inputs were rejected: a ``RejectedWarning``
             (``"warn"``), a ``TapeloopError`` (``"raise"``), or nothing (``"ignore"``).
         settings: Keys of the config file except ``input`` and ``output``. Keys in tables are nested

@@ -1,26 +1,9 @@
 //! Columns of results.
 
+pub(super) use super::table_decl::TableName;
+
 /// The count that stands for null in a [`Column::Count`](super::Column::Count).
 pub const NULL_COUNT: i32 = -1;
-
-/// A table of results.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TableName {
-    /// One row per residue.
-    Residues,
-    /// One row per chain that has residues.
-    Chains,
-    /// One row per structure.
-    Structures,
-    /// One row per pair of residues in contact.
-    Contacts,
-    /// One row per backbone hydrogen bond.
-    HydrogenBonds,
-    /// One row per non-polymer residue.
-    Ligands,
-    /// One row per pair of chains whose residues are in contact.
-    Interfaces,
-}
 
 /// The meaning of a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

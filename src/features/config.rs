@@ -138,6 +138,16 @@ features! {
 }
 
 impl FeatureName {
+    /// The feature whose first setting has this key.
+    pub fn of_key(key: &str) -> Option<FeatureName> {
+        let config = FeatureConfig::default();
+        let has_key = |name: &FeatureName| {
+            let settings = config.settings(*name);
+            settings.first().is_some_and(|(first, _)| *first == key)
+        };
+        FeatureName::ALL.iter().copied().find(has_key)
+    }
+
     /// Names of groups of features.
     pub const PRESETS: &'static [(&'static str, &'static [FeatureName])] = &[
         ("all", FeatureName::ALL),
@@ -222,6 +232,27 @@ impl FeatureConfig {
         }
     }
 
+    /// Lets a feature compute something that has no columns: changes its first setting, a flag to its
+    /// opposite, a choice to the first other word, and a list of texts to `["H"]`. Returns the key
+    /// and the new value; `None`, and changes nothing, if the feature has columns already.
+    pub fn let_compute(&mut self, name: FeatureName) -> Option<(&'static str, Setting)> {
+        if !self.columns_of(name).is_empty() {
+            return None;
+        }
+        let (key, setting) = self.settings(name).into_iter().next()?;
+        let setting = match setting {
+            Setting::Choice(chosen, words) => {
+                let word = words.iter().copied().find(|word| *word != chosen)?;
+                Setting::Choice(word, words)
+            }
+            Setting::Texts(_) => Setting::Texts(vec!["H".to_owned()]),
+            Setting::Flag(flag) => Setting::Flag(!flag),
+            _ => return None,
+        };
+        self.set(name, key, &setting).ok()?;
+        Some((key, setting))
+    }
+
     /// The columns of a feature.
     pub fn columns_of(&self, name: FeatureName) -> Vec<ColumnDecl> {
         self.declared(self.feature(name)).collect()
@@ -247,14 +278,12 @@ impl FeatureConfig {
             return Err(Error::config("no feature is asked for"));
         }
         let features: Vec<_> = self.features.iter().map(|f| f.name().to_owned()).collect();
-        let columns = |table| -> Vec<_> {
+        let columns = TableName::ALL.into_iter().map(|table| -> Vec<_> {
             let columns = self.columns(table).into_iter();
             columns.map(|column| column.name).collect()
-        };
-        let repeat = first_repeat(&features)
-            .or_else(|| first_repeat(&columns(TableName::Residues)))
-            .or_else(|| first_repeat(&columns(TableName::Chains)))
-            .or_else(|| first_repeat(&columns(TableName::Structures)));
+        });
+        let mut names = std::iter::once(features).chain(columns);
+        let repeat = names.find_map(|names| first_repeat(&names));
         if let Some(name) = repeat {
             return Err(Error::config(format!("{name} is asked for twice")));
         }

@@ -50,6 +50,7 @@ mod side_chains;
 mod smooth;
 mod summary;
 mod table;
+mod table_decl;
 mod torsions;
 mod weighted_contact_number;
 
@@ -64,7 +65,7 @@ use rayon::ThreadPool;
 use std::sync::Arc;
 
 pub use crate::structure::Input;
-pub use columns::{ColumnDecl, ColumnKind, NULL_COUNT, TableName, Tolerance};
+pub use columns::{ColumnDecl, ColumnKind, NULL_COUNT, Tolerance};
 pub use config::settings::*;
 pub use config::{FeatureConfig, FeatureName};
 pub use contact_order::Separation;
@@ -81,6 +82,7 @@ pub use recorder::FeatureBuffers;
 pub use residue_depth::DepthChains;
 pub use residue_points::virtual_c_beta;
 pub use table::{Column, FeatureTable, Values};
+pub use table_decl::{RowKind, TableDecl, TableName};
 
 /// The workload that computes features of structures.
 pub struct Features {

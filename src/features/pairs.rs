@@ -3,13 +3,14 @@
 //! the structure's room. The results of a structure whose pairs exceed its room are computed again in
 //! a larger one.
 
-use super::columns::{NULL_COUNT, TableName};
+use super::columns::NULL_COUNT;
 use super::entries::Entries;
 use super::kernels::{Twin, pair_ends};
 use super::layout::{PAIR_ROOM, RESIDUES, STRUCTURES, StructureSpan};
 use super::recorder::FeatureRecorder;
 use super::results::ResultBuffer;
 use super::table::{SharedColumns, SizedRows, Values};
+use super::table_decl::TableName;
 use crate::record::Buffer;
 use crate::workload::{Extent, ReadViews};
 use std::ops::Range;
@@ -178,16 +179,7 @@ impl PairTable {
         for (&(offset, extent), rows) in items.iter().zip(rows) {
             let start = pairs.first.len();
             self.read_item(views, offset, extent, &mut pairs);
-            let range = start..pairs.first.len();
-            match self.table {
-                TableName::Contacts => rows.contacts = range,
-                TableName::HydrogenBonds => rows.hydrogen_bonds = range,
-                TableName::Residues
-                | TableName::Chains
-                | TableName::Structures
-                | TableName::Ligands
-                | TableName::Interfaces => unreachable!("the table has no pairs of residues"),
-            }
+            rows[self.table as usize] = start..pairs.first.len();
         }
         let reals = pairs.reals.into_iter().map(Values::Real);
         let residues = [pairs.first, pairs.second].map(Values::Count);

@@ -1,7 +1,6 @@
 //! Records the launches of all features. Inputs are uploaded if a feature asks for them, and
 //! buffers that several features need are computed once.
 
-use super::columns::TableName;
 use super::density;
 use super::fused::{self, Fusion, StepProgram};
 use super::inputs::Inputs;
@@ -16,6 +15,7 @@ use super::reals::Reals;
 use super::residue_depth::PointTotals;
 use super::results::{ResultBuffer, ResultColumn, ResultNumber};
 use super::table::{SharedColumns, SizedRows};
+use super::table_decl::TableName;
 use crate::backend::DeviceInfo;
 use crate::error::{Context, Result};
 use crate::record::{Arg, Buffer, Element, Image, Kernel, Number, Recorder};
@@ -85,7 +85,8 @@ impl FeatureBuffers {
         if let Some(buffers) = self.interfaces {
             let mut columns = InterfaceColumns::default();
             for (rows, &(offset, extent)) in rows.iter_mut().zip(items) {
-                rows.interfaces = buffers.read(views, offset, extent, &mut columns);
+                rows[TableName::Interfaces as usize] =
+                    buffers.read(views, offset, extent, &mut columns);
             }
             shared.0[TableName::Interfaces as usize] = columns.into_values();
         }

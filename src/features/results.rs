@@ -2,7 +2,6 @@
 //! downloaded as 16-bit types: the kernel's results then stay on the device, and a rounded copy is
 //! downloaded.
 
-use super::columns::TableName;
 use super::interfaces::INTERFACE_COLUMNS;
 use super::kernels::{narrow_bf16, narrow_f16};
 use super::layout::RESIDUES;
@@ -10,6 +9,7 @@ use super::pairs::PairTable;
 use super::reals::Reals;
 use super::recorder::FeatureRecorder;
 use super::table::Values;
+use super::table_decl::TableName;
 use crate::record::{Buffer, Recorder};
 use crate::workload::ReadViews;
 use half::{bf16, f16};
@@ -172,14 +172,10 @@ impl FeatureRecorder<'_> {
         values: usize,
     ) -> Results<T> {
         let axis = table.axis();
-        let narrowed = match table {
-            TableName::Residues => T::narrowed(self, name, values),
-            TableName::Chains
-            | TableName::Structures
-            | TableName::Contacts
-            | TableName::HydrogenBonds
-            | TableName::Ligands
-            | TableName::Interfaces => None,
+        let narrowed = if table == TableName::Residues {
+            T::narrowed(self, name, values)
+        } else {
+            None
         };
         let (buffer, read) = narrowed.unwrap_or_else(|| {
             let buffer = self.recorder.download_buffer(name, axis, values);

@@ -1,7 +1,7 @@
 //! Tables of results: columns that the structures of a batch share, and each structure's rows.
 
-use super::columns::TableName;
-use super::layout::{CHAINS, LIGANDS, PAIR_ROOM, RESIDUES, STRUCTURES};
+use super::layout::PAIR_ROOM;
+use super::table_decl::TableName;
 use crate::workload::Extent;
 use std::fmt;
 use std::ops::Range;
@@ -48,37 +48,9 @@ impl Values {
     }
 }
 
-impl TableName {
-    /// All tables.
-    pub const ALL: [TableName; 7] = [
-        TableName::Residues,
-        TableName::Chains,
-        TableName::Structures,
-        TableName::Contacts,
-        TableName::HydrogenBonds,
-        TableName::Ligands,
-        TableName::Interfaces,
-    ];
-
-    /// The axis that has a unit for each row, or room for the rows.
-    pub(super) fn axis(self) -> usize {
-        match self {
-            TableName::Residues => RESIDUES,
-            TableName::Chains => CHAINS,
-            TableName::Structures => STRUCTURES,
-            TableName::Contacts | TableName::HydrogenBonds | TableName::Interfaces => PAIR_ROOM,
-            TableName::Ligands => LIGANDS,
-        }
-    }
-}
-
-/// A structure's rows of the tables whose length follows from the data.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct SizedRows {
-    pub(super) contacts: Range<usize>,
-    pub(super) hydrogen_bonds: Range<usize>,
-    pub(super) interfaces: Range<usize>,
-}
+/// A structure's rows of each of [`TableName::ALL`]. Those of tables whose length follows from an axis
+/// are not used.
+pub(super) type SizedRows = [Range<usize>; TableName::ALL.len()];
 
 impl FeatureTable {
     /// The rows of the structure that spans `extent` from `offset` on. `sized` has its rows of the
@@ -89,18 +61,14 @@ impl FeatureTable {
         extent: Extent,
         sized: SizedRows,
     ) -> Self {
-        let rows = TableName::ALL.map(|table| match table {
-            TableName::Contacts => sized.contacts.clone(),
-            TableName::HydrogenBonds => sized.hydrogen_bonds.clone(),
-            TableName::Interfaces => sized.interfaces.clone(),
-            TableName::Residues
-            | TableName::Chains
-            | TableName::Structures
-            | TableName::Ligands => {
-                let (start, rows) = (offset[table.axis()] as usize, extent[table.axis()] as usize);
-                start..start + rows
+        let mut rows = sized;
+        for table in TableName::ALL {
+            let axis = table.axis();
+            if axis != PAIR_ROOM {
+                let start = offset[axis] as usize;
+                rows[table as usize] = start..start + extent[axis] as usize;
             }
-        });
+        }
         FeatureTable { columns, rows }
     }
 
@@ -161,6 +129,7 @@ impl PartialEq for FeatureTable {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::features::layout::{CHAINS, RESIDUES, STRUCTURES};
 
     fn extent(residues: u32, chains: u32, structures: u32) -> Extent {
         let mut lengths = [0; 8];
@@ -173,16 +142,20 @@ mod tests {
     fn alone(residues: Vec<Values>, chains: &[f32], structure: f32) -> FeatureTable {
         let chains = vec![Values::Real(chains.to_vec())];
         let structure = vec![Values::Real(vec![structure])];
-        let columns = [
-            residues,
-            chains,
-            structure,
-            contacts(),
-            bonds(),
-            Vec::new(),
-            interfaces(),
-        ];
+        let mut columns = other_columns();
+        columns[TableName::Residues as usize] = residues;
+        columns[TableName::Chains as usize] = chains;
+        columns[TableName::Structures as usize] = structure;
         FeatureTable::new(columns)
+    }
+
+    /// Columns of the second structure of the batch in the tables whose length follows from the data.
+    fn other_columns() -> [Vec<Values>; TableName::ALL.len()] {
+        let mut columns = [const { Vec::new() }; TableName::ALL.len()];
+        columns[TableName::Contacts as usize] = vec![Values::Count(vec![9])];
+        columns[TableName::HydrogenBonds as usize] = vec![Values::Count(vec![6, 5])];
+        columns[TableName::Interfaces as usize] = vec![Values::Real(vec![650.0])];
+        columns
     }
 
     /// The residues of the second structure of the batch.
@@ -191,40 +164,25 @@ mod tests {
         vec![Values::Count(vec![3, 4]), reals]
     }
 
-    /// The contact of the second structure of the batch.
-    fn contacts() -> Vec<Values> {
-        vec![Values::Count(vec![9])]
-    }
-
-    /// The hydrogen bonds of the second structure of the batch.
-    fn bonds() -> Vec<Values> {
-        vec![Values::Count(vec![6, 5])]
-    }
-
-    /// The interface of the second structure of the batch.
-    fn interfaces() -> Vec<Values> {
-        vec![Values::Real(vec![650.0])]
-    }
-
     /// Three structures of 3, 2 and 0 residues, of 1, 2 and 0 chains, with 2, 1 and 0 contacts, 0, 2
     /// and 1 hydrogen bonds, and 0, 1 and 0 interfaces.
     fn batch() -> [FeatureTable; 3] {
-        let columns = Arc::new(SharedColumns([
-            vec![
-                Values::Count(vec![0, 1, 2, 3, 4]),
-                Values::Real(vec![0.0, 0.25, 0.5, 0.75, 1.0]),
-            ],
-            vec![Values::Real(vec![10.0, 20.0, 30.0])],
-            vec![Values::Real(vec![100.0, 200.0, 300.0])],
-            vec![Values::Count(vec![7, 8, 9])],
-            vec![Values::Count(vec![6, 5, 4])],
-            Vec::new(),
-            interfaces(),
-        ]));
-        let rows = |contacts, hydrogen_bonds, interfaces| SizedRows {
-            contacts,
-            hydrogen_bonds,
-            interfaces,
+        let mut columns = other_columns();
+        columns[TableName::Residues as usize] = vec![
+            Values::Count(vec![0, 1, 2, 3, 4]),
+            Values::Real(vec![0.0, 0.25, 0.5, 0.75, 1.0]),
+        ];
+        columns[TableName::Chains as usize] = vec![Values::Real(vec![10.0, 20.0, 30.0])];
+        columns[TableName::Structures as usize] = vec![Values::Real(vec![100.0, 200.0, 300.0])];
+        columns[TableName::Contacts as usize] = vec![Values::Count(vec![7, 8, 9])];
+        columns[TableName::HydrogenBonds as usize] = vec![Values::Count(vec![6, 5, 4])];
+        let columns = Arc::new(SharedColumns(columns));
+        let rows = |contacts, bonds, interfaces| {
+            let mut rows = SizedRows::default();
+            rows[TableName::Contacts as usize] = contacts;
+            rows[TableName::HydrogenBonds as usize] = bonds;
+            rows[TableName::Interfaces as usize] = interfaces;
+            rows
         };
         let (first, second, third) = (extent(3, 1, 1), extent(2, 2, 1), extent(0, 0, 1));
         [

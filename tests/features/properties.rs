@@ -3,6 +3,7 @@
 
 mod chain_order;
 
+use crate::every_feature::every_feature;
 use crate::samples::{sample, samples};
 use crate::tables::{self, bits};
 use rayon::ThreadPoolBuilder;
@@ -10,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tapeloop::backend::{Backend, cpu::CpuBackend};
 use tapeloop::features::{
-    Column, ColumnDecl, ColumnKind, DepthChains, FeatureConfig, FeatureTable, Features, NULL_COUNT,
+    Column, ColumnDecl, ColumnKind, FeatureConfig, FeatureTable, Features, NULL_COUNT, RowKind,
     TableName,
 };
 use tapeloop::pipeline::{Engine, EngineConfig};
@@ -21,12 +22,10 @@ const PARTNERS: [&str; 4] = ["hb_nho1", "hb_nho2", "hb_ohn1", "hb_ohn2"];
 
 /// All features, including those that compute something only with a setting.
 fn config() -> FeatureConfig {
-    let mut config = FeatureConfig::default();
+    let mut config = every_feature();
     config.cluster.select = ["L", "V", "I", "F", "M"].map(str::to_owned).to_vec();
     config.smooth.channels.push("numbers".to_owned());
     config.smooth.weighted = true;
-    config.interfaces.keep = true;
-    config.residue_depth.chains = DepthChains::All;
     config
 }
 
@@ -194,6 +193,10 @@ fn a_rotation_changes_little() {
         let mut counts = Moved::default();
         for (found, expected) in compute(&turned).iter().zip(&expected) {
             for table_name in TableName::ALL {
+                // Rounded positions add and remove pairs near the limit of a distance or an energy.
+                if let RowKind::ResiduePair(_) = table_name.decl().rows {
+                    continue;
+                }
                 let pairs = columns(table_name, found)
                     .into_iter()
                     .zip(columns(table_name, expected));

@@ -13,8 +13,8 @@ use std::{slice, sync::Arc};
 use tapeloop::ErrorKind;
 use tapeloop::backend::{Backend, cpu::CpuBackend};
 use tapeloop::features::{
-    Centrality, Column, ContactNumber, ContactPoint, Cutoff, DepthChains, FeatureConfig,
-    FeatureName, FeatureTable, Features, Fusion, Input, NULL_COUNT, Reals, Sasa, TableName, twins,
+    Centrality, Column, ContactNumber, ContactPoint, Cutoff, FeatureConfig, FeatureName,
+    FeatureTable, Features, Fusion, Input, NULL_COUNT, Reals, Sasa, TableName, twins,
     virtual_c_beta,
 };
 use tapeloop::pipeline::{Engine, EngineConfig, Wait};
@@ -284,12 +284,9 @@ fn fused_launches_compute_the_same() {
     let with = |fusion| {
         let mut features = FeatureConfig {
             fusion,
-            ..FeatureConfig::default()
+            ..every_feature()
         };
         features.cluster.select = vec!["A".to_owned(), "L".to_owned()];
-        features.ligands.keep = true;
-        features.hydrogen_bonds.keep = true;
-        features.residue_depth.chains = DepthChains::All;
         features.contacts.point = ContactPoint::Any;
         compute_with(features, &structures, &config, 2)
     };

@@ -1,17 +1,12 @@
 """Compares columns with their references, and prints the agreement table."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 
 import numpy as np
 
-from reference import Rule, Values
-from tables import TABLES, read_dump
+from reference import ORACLES, Rule, Values
+from tables import read_dump
 
-# The residues of each row of tables of pairs.
-PAIRS = {
-    "contacts": ("res_index_i", "res_index_j"),
-    "hydrogen_bonds": ("res_index_donor", "res_index_acceptor"),
-}
 HEADER = (
     f"{'column':23} {'oracle':22} {'rule':>16} {'compared':>9} {'null':>7} {'excluded':>9}"
     f" {'wrong':>7} {'agree %':>9} {'worst':>9}"
@@ -118,9 +113,9 @@ def place_rows(table, rows, model):
     elif table == "chains":
         order = chain_order(rows, model)
         same = order is not None
-    elif table in PAIRS:
+    elif pair_of(rows):
         order = np.arange(count)
-        same = len(np.unique(pair_keys(table, rows))) == count
+        same = len(np.unique(pair_keys(rows))) == count
     elif table in KEYS:
         order, same = np.arange(count), True
     elif table == "ligands":
@@ -141,9 +136,10 @@ def has_rows(table, model):
 def columns_of(run, model, problems):
     """The run's columns of a model by table; what is amiss goes into `problems`."""
     found = {}
-    for table in run.tables:
+    validated = {oracle.table for oracle in ORACLES}
+    for table in filter(validated.__contains__, run.tables):
         rows = run.rows(table, model.key)
-        if rows is None and (table in PAIRS or table in KEYS):
+        if rows is None and (pair_of(run.columns(table)) or table in KEYS):
             # A model may have none.
             rows = {name: np.zeros(0) for name in run.columns(table)}
         if rows is None:
@@ -157,20 +153,25 @@ def columns_of(run, model, problems):
     return found
 
 
-def pair_keys(table, columns):
+def pair_of(columns):
+    """The names of the columns with both residues of each row, empty if rows are no pairs."""
+    return [name for name in columns if name.startswith("res_index_")]
+
+
+def pair_keys(columns):
     """A number for each pair of residues, in the order of the first and the second."""
-    first, second = (columns[name].astype(np.int64) for name in PAIRS[table])
+    first, second = (columns[name].astype(np.int64) for name in pair_of(columns))
     return first << 32 | second
 
 
-def place_pairs(table, reference, theirs):
+def place_pairs(reference, theirs):
     """Columns of pairs by an oracle and by a run, of all pairs of either; NaN where one lacks it.
 
     Also returns whether the pairs that both have come in the same order.
     """
     own = {name: values.values for name, values in reference.items()}
     sides = [own, {name: theirs[name] for name in own if name in theirs}]
-    keys = [pair_keys(table, side) for side in sides]
+    keys = [pair_keys(side) for side in sides]
     both = np.union1d(*keys)
     shared = np.intersect1d(*keys)
     in_order = np.array_equal(*(side[np.isin(side, shared)] for side in keys))
@@ -250,7 +251,7 @@ class Report:
         self.references = references
         self.agreements = {}
         self.problems = Counter()
-        self.absent = {table: {} for table in TABLES}
+        self.absent = defaultdict(dict)
         self.models = 0
 
     def add(self, model, theirs):
@@ -262,8 +263,8 @@ class Report:
             if not any(name in columns for name in oracle.rules):
                 continue
             found = self.references.compute(oracle, model, given)
-            if oracle.table in PAIRS and found:
-                found, columns, in_order = place_pairs(oracle.table, found, columns)
+            if pair_of(found):
+                found, columns, in_order = place_pairs(found, columns)
                 if not in_order:
                     self.problems[f"{oracle.table}: {model.key} has its rows in another order"] += 1
             elif oracle.table in KEYS and found:
@@ -304,7 +305,7 @@ class Report:
         return columns.index(key[1]), [oracle.name for oracle in oracles].index(key[2])
 
     def show(self, examples, times):
-        for table in TABLES:
+        for table in dict.fromkeys(oracle.table for oracle in self.references.oracles):
             keys = sorted((key for key in self.agreements if key[0] == table), key=self.place)
             print(f"\n{table}\n{HEADER}" if keys else "", end="\n" if keys else "")
             for key in keys:

@@ -6,14 +6,14 @@ import pickle
 import shutil
 import subprocess
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
 
 import numpy as np
 
-from tables import TABLES, fingerprint
+from tables import fingerprint
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ class References:
 
     def golden(self, model):
         """{table: {column: values}} by the first oracle of each."""
-        found = {table: {} for table in TABLES}
+        found = defaultdict(dict)
         for oracle in self.oracles:
             if not oracle.golden or set(oracle.rules) <= set(found[oracle.table]):
                 continue

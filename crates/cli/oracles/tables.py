@@ -43,11 +43,6 @@ import pyarrow.compute
 import pyarrow.csv
 import pyarrow.dataset
 
-# `unobserved` is the rows of residues with observed = false.
-TABLES = (
-    "residues", "chains", "structures", "contacts", "hydrogen_bonds", "ligands", "interfaces",
-    "unobserved",
-)  # fmt: skip
 BACKBONE = ["n", "ca", "c", "o", "cb"]
 RESIDUE_TEXT = ["source", "chain_id", "ins", "comp", "parent", "aa"]
 RESIDUE_NUMBERS = [
@@ -307,11 +302,10 @@ class Run:
 
     def __init__(self, folder):
         self.tables, self.models = {}, {}
-        for parts in sorted({path.parent for path in Path(folder).rglob("*.parquet")}):
+        for parts in sorted({path.parent for path in Path(folder).rglob("part-*.parquet")}):
             name = parts.name
-            if name in TABLES:
-                self.tables[name] = pyarrow.dataset.dataset(parts, format="parquet").to_table()
-                self.models[name] = self._by_model(self.tables[name])
+            self.tables[name] = pyarrow.dataset.dataset(parts, format="parquet").to_table()
+            self.models[name] = self._by_model(self.tables[name])
         if "residues" not in self.tables:
             fix = 'run with tables.format = "parquet"'
             raise SystemExit(f"{folder}: no residues/*.parquet in it (fix: {fix})")

@@ -1,6 +1,6 @@
 //! [`FeatureEngine`]: the features of structures as record batches, for programs that embed this one.
 
-use super::config::{Config, RawConfig, RowKind, TableSet};
+use super::config::{Config, OutputTable, RawConfig, TableSet};
 use super::input_count::InputCount;
 use super::interrupt::Interrupt;
 use super::output::Committed;
@@ -317,28 +317,17 @@ impl Process {
 fn rows_of(plan: &Plan, wanted: &[&str], batches: &Sender<TableBatch>) -> Result<Tables> {
     let mut settings = plan.config.tables;
     for name in wanted {
-        let Some(table) = RowKind::of_table(name) else {
+        let Some(table) = OutputTable::of_name(name) else {
             let all = TableSet::ALL.names().join(", ");
             let error = Error::config(format!("there is no table {name:?}"));
             return Err(error.fix(format!("choose from {all}")));
         };
         if !settings.written.contains(table) {
             let error = Error::config(format!("the table {name:?} is not computed"));
-            return Err(error.fix(match table {
-                RowKind::Contact => {
-                    "name the feature contacts, and set contacts.atom to ca, cb or any"
-                }
-                RowKind::HydrogenBond => "name the feature hydrogen_bonds",
-                RowKind::Ligand => "name the feature ligands",
-                RowKind::Interface => "name the feature interfaces",
-                RowKind::Variant => "give annotations with a column variant",
-                RowKind::Residue | RowKind::Chain | RowKind::Structure => {
-                    "leave tables.written out, or add the table"
-                }
-            }));
+            return Err(error.fix(table.how_to_compute()));
         }
     }
-    settings.written = TableSet::new(|table| wanted.contains(&table.table()));
+    settings.written = TableSet::new(|table| wanted.contains(&table.name()));
     let features = |table| plan.config.features.columns(table);
     let sources = column_sources(plan, &features);
     let pool = Arc::clone(&plan.pool);

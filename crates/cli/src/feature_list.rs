@@ -1,13 +1,11 @@
 //! The features that a run computes, as text for a terminal, as JSON, and as Markdown for
 //! `docs/config/feature-reference.md`: `tapeloop features`, and `describe` of the Python package.
 
-use super::config::{Config, RawConfig, names_in, range_text, setting_json};
+use super::config::{Config, OutputTable, RawConfig, names_in, range_text, setting_json};
 use serde_json::{Value as Json, json};
 use std::fmt::Write;
 use tapeloop::error::Result;
-use tapeloop::features::{
-    ColumnDecl, ColumnKind, Cutoff, FeatureConfig, FeatureName, Setting, TableName,
-};
+use tapeloop::features::{ColumnDecl, ColumnKind, Cutoff, FeatureConfig, FeatureName, Setting};
 
 /// Maximum width of a line, in characters: that of a terminal.
 const WIDTH: usize = 80;
@@ -165,7 +163,7 @@ fn describe(
         labelled(
             text,
             "columns",
-            &format!("of {}:", folder(of_table[0].table)),
+            &format!("of {}:", of_table[0].table.decl().name),
         );
         for column in of_table {
             let (kind, unit) = (type_name(column.kind), unit(column));
@@ -234,19 +232,6 @@ fn range(setting: &Setting) -> String {
     }
 }
 
-/// The name of a table, which is that of its folder.
-pub fn folder(table: TableName) -> &'static str {
-    match table {
-        TableName::Residues => "residues",
-        TableName::Chains => "chains",
-        TableName::Structures => "structures",
-        TableName::Contacts => "contacts",
-        TableName::HydrogenBonds => "hydrogen_bonds",
-        TableName::Ligands => "ligands",
-        TableName::Interfaces => "interfaces",
-    }
-}
-
 fn type_name(kind: ColumnKind) -> &'static str {
     match kind {
         ColumnKind::Count | ColumnKind::LigandNumber => "int32",
@@ -279,7 +264,7 @@ pub fn json(config: &Config, listing: &Listing) -> Json {
     let of_column = |column: &ColumnDecl| {
         json!({
             "name": column.name,
-            "table": folder(column.table),
+            "table": column.table.decl().name,
             "type": type_name(column.kind),
             "unit": column.unit,
             "description": meaning(column),
@@ -319,6 +304,14 @@ pub fn markdown(config: &Config) -> String {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "| `\"{preset}\"` | {} |", features.join(", "));
     }
+    text.push_str("\n| table | a row for each | when |\n|---|---|---|\n");
+    for table in OutputTable::ALL {
+        let when = match table.condition() {
+            Some(condition) => format!("if {condition}"),
+            None => "always".to_owned(),
+        };
+        let _ = writeln!(text, "| `{}` | {} | {when} |", table.name(), table.about());
+    }
     for &name in &features.features {
         markdown_of(&mut text, features, name);
     }
@@ -355,7 +348,7 @@ fn markdown_of(text: &mut String, features: &FeatureConfig, name: FeatureName) {
             text,
             "| `{}` | `{}` | {} | {} | {} |",
             column.name,
-            folder(column.table),
+            column.table.decl().name,
             type_name(column.kind),
             unit(&column),
             cell(&meaning(&column))

@@ -4,7 +4,7 @@ mod engine_settings;
 
 pub use engine_settings::engine_config;
 
-use super::config::{Config, Reduction, RowKind, TABLES_WITH_ROWS, TableSet, setting_json};
+use super::config::{Config, OutputTable, Reduction, TableSet, setting_json};
 use super::own_kernels;
 use super::selection::select;
 use super::tables::{ColumnSources, name_taken};
@@ -172,7 +172,7 @@ impl Plan {
             condition,
             ..
         } = &self.config;
-        let mut read: Vec<_> = tables.written.iter().map(RowKind::features).collect();
+        let mut read: Vec<_> = tables.written.iter().map(OutputTable::features).collect();
         if !reductions.is_empty() || condition.is_some() {
             read.push(TableName::Residues);
         }
@@ -430,30 +430,32 @@ fn columns_of(annotations: Option<&Annotations>) -> &[AnnotationColumn] {
 fn choose_tables(config: &mut Config, annotations: Option<&Annotations>) -> Result<()> {
     let features = &config.features;
     let has = |table: TableName| !features.columns(table).is_empty();
-    let has_rows = |kind: RowKind| match kind {
-        RowKind::Variant => annotations.is_some_and(Annotations::have_variants),
-        _ => TableSet::USUAL.contains(kind) || has(kind.features()),
+    let has_rows = |table: OutputTable| match table {
+        OutputTable::Features(name) => TableSet::USUAL.contains(table) || has(name),
+        OutputTable::Variants => annotations.is_some_and(Annotations::have_variants),
     };
     let written = config.tables.written;
-    let without_rows = written.iter().find(|&kind| !has_rows(kind));
+    let without_rows = written.iter().find(|&table| !has_rows(table));
     // All tables are the default: those that this run can have.
-    if let Some(kind) = without_rows.filter(|_| written != TableSet::ALL) {
-        let name = kind.table();
-        let text =
-            format!("`tables.written` names {name}, a table without rows: {TABLES_WITH_ROWS}");
+    if let Some(table) = without_rows.filter(|_| written != TableSet::ALL) {
+        let (name, condition) = (table.name(), table.condition().unwrap_or_default());
+        let rows = name.replace('_', " ");
+        let text = format!(
+            "`tables.written` names {name}, a table without rows: there are {rows} if {condition}"
+        );
         return Err(Error::config(text).fix("set what it is made from, or leave it out"));
     }
-    config.tables.written = TableSet::new(|kind| written.contains(kind) && has_rows(kind));
+    config.tables.written = TableSet::new(|table| written.contains(table) && has_rows(table));
     let features = |table| config.features.columns(table);
     let sources = ColumnSources {
         features: &features,
         reductions: &config.reductions,
         annotations: columns_of(annotations),
     };
-    let Some((kind, name)) = name_taken(sources, config.tables.optional) else {
+    let Some((output_table, name)) = name_taken(sources, config.tables.optional) else {
         return Ok(());
     };
-    let table = kind.table();
+    let table = output_table.name();
     if let Some(kernel) = own_kernels::writer_of(&config.features, &name) {
         let text = format!(
             "`kernel`: {kernel} has the column {name:?}, which the table of {table} has already"
@@ -465,7 +467,7 @@ fn choose_tables(config: &mut Config, annotations: Option<&Annotations>) -> Resu
     let error = Error::config(text).fix(
         "rename the column, or choose others: tables.annotations = [\"column\"], or [] for none",
     );
-    let level = kind.level().unwrap_or(Level::Residues);
+    let level = output_table.level().unwrap_or(Level::Residues);
     let file = annotations.and_then(|annotations| annotations.file_with(level, &name));
     Err(match file {
         Some(file) => error.within(shown(file)),

@@ -11,15 +11,6 @@ use tapeloop_files::did_you_mean;
 /// Range of a cutoff, in angstrom.
 const LENGTH: RangeInclusive<f64> = 0.001..=Cutoff::MAX_ANGSTROM;
 
-/// The features that compute something only if a setting is not the default. Whoever names one of them wants
-/// it computed, so the setting has another default then.
-const SWITCHED_ON_BY_NAME: [FeatureName; 4] = [
-    FeatureName::ResidueDepth,
-    FeatureName::HydrogenBonds,
-    FeatureName::Ligands,
-    FeatureName::Interfaces,
-];
-
 /// Resolves `features` and every setting of every feature. A file may keep the settings of
 /// features that it does not choose.
 pub(super) fn resolve_features(keys: &mut Resolver) -> FeatureConfig {
@@ -31,8 +22,8 @@ pub(super) fn resolve_features(keys: &mut Resolver) -> FeatureConfig {
         ..FeatureConfig::default()
     };
     for name in named {
-        if SWITCHED_ON_BY_NAME.contains(&name) {
-            let_compute(&mut config, name);
+        if is_switched_on_by_name(name) {
+            config.let_compute(name);
         }
     }
     for &name in FeatureName::ALL {
@@ -194,31 +185,36 @@ fn all_columns()
 -> impl Iterator<Item = (FeatureName, Option<(&'static str, Json)>, Vec<ColumnDecl>)> {
     let mut config = FeatureConfig::default();
     FeatureName::ALL.iter().map(move |&feature| {
-        let setting = if config.columns_of(feature).is_empty() {
-            let_compute(&mut config, feature)
-        } else {
-            None
-        };
+        let setting = config.let_compute(feature);
+        let setting = setting.map(|(key, setting)| (key, setting_json(&setting)));
         (feature, setting, config.columns_of(feature))
     })
 }
 
-/// Sets the first setting of a feature that has nothing to compute by default. Returns its key and
-/// value.
-fn let_compute(config: &mut FeatureConfig, feature: FeatureName) -> Option<(&'static str, Json)> {
-    let (key, setting) = config.settings(feature).into_iter().next()?;
-    let setting = match setting {
-        Setting::Choice(default, words) => {
-            let word = words.iter().copied().find(|word| *word != default)?;
-            Setting::Choice(word, words)
-        }
-        Setting::Texts(_) => Setting::Texts(vec!["H".to_owned()]),
-        Setting::Flag(default) => Setting::Flag(!default),
-        _ => return None,
+/// Whether a feature that computes nothing by default computes something if it is named. Which atoms are in
+/// contact, and which residues form clusters, is for the user to say.
+fn is_switched_on_by_name(feature: FeatureName) -> bool {
+    !matches!(feature, FeatureName::Contacts | FeatureName::Cluster)
+}
+
+/// What to do so that a feature that computes nothing by default computes something, for messages.
+pub(super) fn how_to_switch_on(feature: FeatureName) -> String {
+    let named = format!("name the feature {}", feature.name());
+    let settings = FeatureConfig::default().settings(feature);
+    let Some((key, Setting::Choice(default, words))) = settings.first() else {
+        return named;
     };
-    let value = setting_json(&setting);
-    config.set(feature, key, &setting).ok()?;
-    Some((key, value))
+    let others: Vec<&str> = words
+        .iter()
+        .copied()
+        .filter(|word| word != default)
+        .collect();
+    match others.split_last() {
+        Some((last, before)) if !is_switched_on_by_name(feature) => {
+            format!("{named}, and set {key} to {} or {last}", before.join(", "))
+        }
+        _ => named,
+    }
 }
 
 /// The value of a feature's setting, of the type of its default, if the key is set.

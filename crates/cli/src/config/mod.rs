@@ -59,9 +59,7 @@ pub use reduction::{Reduction, Statistic};
 pub use removed::is_removed;
 pub use resolver::range_text;
 pub use setting_values::SettingValues;
-pub use tables::{
-    Compression, OptionalColumns, RowKind, TABLES_WITH_ROWS, TableFormat, TableSet, TableSettings,
-};
+pub use tables::{Compression, OptionalColumns, OutputTable, TableFormat, TableSet, TableSettings};
 
 /// The most microseconds that a loop on the device may stay.
 const RESIDENT_US_MAX: i64 = 1_000_000;

@@ -3,115 +3,161 @@
 use super::Reduction;
 use super::condition::Condition;
 use super::coordinates::CoordinateAtoms;
+use super::features::{how_to_switch_on, setting_json};
 use super::resolver::{Resolver, named};
 use super::setting_values::SettingValues;
 use serde_json::{Value as Json, json};
-use tapeloop::features::{FeatureConfig, TableName};
+use tapeloop::features::{FeatureConfig, FeatureName, RowKind, Setting, TableName};
 use tapeloop_annotations::{Level, WantedColumns};
 use tapeloop_files::did_you_mean;
 
 /// The level of zstd that is the default of `tables.compression_level`.
 const LEVEL: i64 = 3;
 
-/// Declares the tables in their order: what a row is, the table's name, the table of features whose columns
-/// its rows have, and the level of the annotations that they get.
-macro_rules! tables {
-    ($($(#[$doc:meta])* $kind:ident $name:literal $features:ident $level:expr;)*) => {
-        /// What a row of a table is.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum RowKind { $($(#[$doc])* $kind,)* }
+/// A table that the program writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutputTable {
+    /// A table of features.
+    Features(TableName),
+    /// The table of variants: it has a row for each row of the annotations' tables of variants, with the
+    /// features of the residue that the row names.
+    Variants,
+}
 
-        impl RowKind {
-            /// The tables, in the order in which they are written.
-            pub const ALL: [RowKind; [$($name),*].len()] = [$(RowKind::$kind),*];
+impl OutputTable {
+    pub const RESIDUES: OutputTable = OutputTable::Features(TableName::Residues);
 
-            /// The name of the table and of its folder.
-            pub const fn table(self) -> &'static str {
-                match self { $(RowKind::$kind => $name,)* }
-            }
-
-            /// The table of features whose columns the rows have.
-            pub const fn features(self) -> TableName {
-                match self { $(RowKind::$kind => TableName::$features,)* }
-            }
-
-            /// The level of the annotations that the rows get.
-            pub const fn level(self) -> Option<Level> {
-                match self { $(RowKind::$kind => $level,)* }
-            }
+    /// All tables, in the order in which they are written.
+    pub const ALL: [OutputTable; TableName::ALL.len() + 1] = {
+        let mut all = [OutputTable::Variants; TableName::ALL.len() + 1];
+        let mut index = 0;
+        while index < TableName::ALL.len() {
+            all[index] = OutputTable::Features(TableName::ALL[index]);
+            index += 1;
         }
+        all
     };
-}
 
-tables! {
-    Residue "residues" Residues Some(Level::Residues);
-    Chain "chains" Chains None;
-    Structure "structures" Structures Some(Level::Structures);
-    /// A pair of residues that are in contact.
-    Contact "contacts" Contacts None;
-    /// A backbone hydrogen bond.
-    HydrogenBond "hydrogen_bonds" HydrogenBonds None;
-    /// A residue that is no polymer.
-    Ligand "ligands" Ligands None;
-    /// A pair of chains whose residues are in contact.
-    Interface "interfaces" Interfaces None;
-    /// A row of the annotations' tables of variants, with the residue that it names.
-    Variant "variants" Residues Some(Level::Variants);
-}
-
-impl RowKind {
     /// The table of this name.
-    pub fn of_table(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.table() == name)
+    pub fn of_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|table| table.name() == name)
+    }
+
+    /// The name of the table and of its folder.
+    pub fn name(self) -> &'static str {
+        match self {
+            OutputTable::Features(table) => table.decl().name,
+            OutputTable::Variants => "variants",
+        }
+    }
+
+    /// What has a row, in a few words.
+    pub fn about(self) -> &'static str {
+        match self {
+            OutputTable::Features(table) => table.decl().about,
+            OutputTable::Variants => "annotation of a variant",
+        }
+    }
+
+    /// The table of features whose columns the rows have.
+    pub fn features(self) -> TableName {
+        match self {
+            OutputTable::Features(table) => table,
+            OutputTable::Variants => TableName::Residues,
+        }
+    }
+
+    /// The level of the annotations that the rows get.
+    pub fn level(self) -> Option<Level> {
+        match self {
+            OutputTable::Features(TableName::Residues) => Some(Level::Residues),
+            OutputTable::Features(TableName::Structures) => Some(Level::Structures),
+            OutputTable::Features(_) => None,
+            OutputTable::Variants => Some(Level::Variants),
+        }
     }
 
     /// Whether a row is a pair of residues.
     pub fn is_pair(self) -> bool {
-        matches!(self, RowKind::Contact | RowKind::HydrogenBond)
+        let is_pair = |table: TableName| matches!(table.decl().rows, RowKind::ResiduePair(_));
+        matches!(self, OutputTable::Features(table) if is_pair(table))
+    }
+
+    /// When the table has rows, in words: "`hydrogen_bonds` is true". `None` if every run can have the
+    /// table.
+    pub fn condition(self) -> Option<String> {
+        let key = match self {
+            OutputTable::Features(table) => table.decl().key?,
+            OutputTable::Variants => {
+                return Some("a table of annotations has a column `variant`".to_owned());
+            }
+        };
+        let (key, setting) = FeatureConfig::default().let_compute(FeatureName::of_key(key)?)?;
+        Some(match setting {
+            // There are several values with which the table has rows.
+            Setting::Choice(_, words) if words.len() > 2 => format!("`{key}` is set"),
+            setting => format!("`{key}` is {}", setting_json(&setting)),
+        })
+    }
+
+    /// What to do so that the table is computed, for messages.
+    pub fn how_to_compute(self) -> String {
+        let key = match self {
+            OutputTable::Features(table) => table.decl().key,
+            OutputTable::Variants => return "give annotations with a column variant".to_owned(),
+        };
+        match key.and_then(FeatureName::of_key) {
+            Some(feature) => how_to_switch_on(feature),
+            None => "leave tables.written out, or add the table".to_owned(),
+        }
+    }
+
+    fn index(self) -> usize {
+        match self {
+            OutputTable::Features(table) => table as usize,
+            OutputTable::Variants => TableName::ALL.len(),
+        }
     }
 }
 
 /// Some of the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TableSet([bool; RowKind::ALL.len()]);
+pub struct TableSet([bool; OutputTable::ALL.len()]);
 
 impl TableSet {
-    pub const ALL: TableSet = TableSet([true; RowKind::ALL.len()]);
+    pub const ALL: TableSet = TableSet([true; OutputTable::ALL.len()]);
 
     /// The tables of residues, chains and structures, which every run can have.
     pub const USUAL: TableSet = {
-        let mut tables = [false; RowKind::ALL.len()];
-        tables[RowKind::Residue as usize] = true;
-        tables[RowKind::Chain as usize] = true;
-        tables[RowKind::Structure as usize] = true;
+        let mut tables = [false; OutputTable::ALL.len()];
+        let mut index = 0;
+        while index < TableName::ALL.len() {
+            tables[index] = TableName::ALL[index].decl().key.is_none();
+            index += 1;
+        }
         TableSet(tables)
     };
 
     /// The tables for which `contains` is true.
-    pub fn new(contains: impl FnMut(RowKind) -> bool) -> Self {
-        TableSet(RowKind::ALL.map(contains))
+    pub fn new(contains: impl FnMut(OutputTable) -> bool) -> Self {
+        TableSet(OutputTable::ALL.map(contains))
     }
 
-    pub fn contains(self, table: RowKind) -> bool {
-        self.0[table as usize]
+    pub fn contains(self, table: OutputTable) -> bool {
+        self.0[table.index()]
     }
 
     /// The tables in their order.
-    pub fn iter(self) -> impl Iterator<Item = RowKind> {
-        let all = RowKind::ALL.into_iter();
+    pub fn iter(self) -> impl Iterator<Item = OutputTable> {
+        let all = OutputTable::ALL.into_iter();
         all.filter(move |&table| self.contains(table))
     }
 
     /// The names of the tables in their order.
     pub fn names(self) -> Vec<&'static str> {
-        self.iter().map(RowKind::table).collect()
+        self.iter().map(OutputTable::name).collect()
     }
 }
-
-/// When the tables have rows that not every run has.
-pub const TABLES_WITH_ROWS: &str = "there are contacts if contacts.atom is set, \
-     hydrogen bonds if `hydrogen_bonds` is true, ligands if `ligands` is \"keep\", interfaces if \
-     `interfaces` is true, and variants if a table of annotations has a column `variant`";
 
 /// How the tables are split into files and row groups, and how these are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,8 +187,8 @@ pub struct OptionalColumns {
     pub seqres: bool,
     /// Whether the table of residues has rows of residues that were not observed.
     pub unobserved: bool,
-    /// Whether the tables of contacts and hydrogen bonds name both residues, by chain, number, insertion code
-    /// and component.
+    /// Whether the tables of pairs of residues name both residues, by chain, number, insertion code and
+    /// component.
     pub pair_names: bool,
 }
 
@@ -277,7 +323,9 @@ fn resolve_written(keys: &mut Resolver) -> TableSet {
     keys.takes(KEY, SettingValues::Choice(all.clone()).or_list());
     let set = keys.texts(KEY).map(|(names, _)| names);
     let names = set.unwrap_or_else(|| all.iter().map(|&name| name.to_owned()).collect());
-    let wrong = names.iter().find(|name| RowKind::of_table(name).is_none());
+    let wrong = names
+        .iter()
+        .find(|name| OutputTable::of_name(name).is_none());
     if wrong.is_some() || names.is_empty() {
         let found = wrong.map_or("no table is named".to_owned(), |name| {
             format!("there is no table \"{name}\"{}", did_you_mean(name, &all))
@@ -285,7 +333,7 @@ fn resolve_written(keys: &mut Resolver) -> TableSet {
         keys.problem(KEY, format!("{found}; choose from {}", all.join(", ")));
     }
     keys.record(KEY, json!(names));
-    TableSet::new(|table| names.iter().any(|name| name == table.table()))
+    TableSet::new(|table| names.iter().any(|name| name == table.name()))
 }
 
 /// The columns of annotations that the tables get.
@@ -350,7 +398,7 @@ pub(super) fn resolve_where(
     keys.record(KEY, json!(text));
     let columns = features.columns(TableName::Residues);
     let parsed = Condition::parse(&text?, &columns, tables.optional);
-    if !tables.written.contains(RowKind::Residue) && reductions.is_empty() {
+    if !tables.written.contains(OutputTable::RESIDUES) && reductions.is_empty() {
         let text = "chooses residues, and no table has any; \
                     set `reduce`, or add \"residues\" to tables.written";
         keys.problem(KEY, text);

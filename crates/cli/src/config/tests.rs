@@ -553,6 +553,25 @@ fn columns_and_lists_in_a_text_choose_features() {
 }
 
 #[test]
+fn every_table_is_documented() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for table in OutputTable::ALL {
+        let name = table.name();
+        for (page, text) in [
+            (
+                "docs/config/results.md",
+                format!("  {name}/part-00000.parquet "),
+            ),
+            ("docs/config/columns.md", format!("Columns of `{name}`")),
+            ("python/pytapeloop/_features.py", format!("``{name}``")),
+        ] {
+            let is_described = fs::read_to_string(root.join(page)).unwrap().contains(&text);
+            assert!(is_described, "{page} does not have `{text}`");
+        }
+    }
+}
+
+#[test]
 fn every_key_is_documented() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let read = |page: &str| fs::read_to_string(docs.join(page)).unwrap();

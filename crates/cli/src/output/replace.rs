@@ -10,7 +10,7 @@ use super::FINISHED;
 use super::{
     NEW, RECORD, is_folder, is_temporary, make_folder, remove_results, results_in, write_record,
 };
-use crate::config::{RowKind, TableFormat, TableSet};
+use crate::config::{OutputTable, TableFormat, TableSet};
 use crate::tables::{folders, part_name, part_of_name};
 use serde_json::{Value as Json, json};
 use std::fs;
@@ -94,7 +94,7 @@ pub(super) fn resume(named: &Path) -> Result<()> {
 pub(super) fn missing_part(folder: &Path, record: &Json) -> Option<PathBuf> {
     let parts = Parts::finished(record)?;
     let mut files = parts.tables.iter().flat_map(|table| {
-        let table = folder.join(table.table());
+        let table = folder.join(table.name());
         (0..parts.count).map(move |part| table.join(part_name(part, parts.format)))
     });
     files.find(|file| !file.is_file())
@@ -120,8 +120,8 @@ impl Parts {
         let format = TableFormat::ALL.into_iter().find(is_named)?;
         // Each table has columns. Records that have none are of earlier versions.
         let columns = &record["columns"];
-        let has_columns = |kind: RowKind| columns[kind.table()].is_object();
-        let tables = TableSet::new(|kind| columns.is_null() || has_columns(kind));
+        let has_columns = |table: OutputTable| columns[table.name()].is_object();
+        let tables = TableSet::new(|table| columns.is_null() || has_columns(table));
         Some(Parts {
             count,
             format,
@@ -132,7 +132,7 @@ impl Parts {
     /// Whether this file is one of the parts.
     fn has(self, file: &Path) -> bool {
         let folder = file.parent().and_then(Path::file_name);
-        let table = folder.and_then(|name| RowKind::of_table(name.to_str()?));
+        let table = folder.and_then(|name| OutputTable::of_name(name.to_str()?));
         let is_written = table.is_some_and(|table| self.tables.contains(table));
         let name = file.file_name().and_then(|name| name.to_str());
         let part = name.and_then(part_of_name);

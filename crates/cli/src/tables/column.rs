@@ -1,6 +1,6 @@
 //! Makes the Arrow array of a column from the rows of a row group.
 
-use super::super::config::{Reduction, RowKind};
+use super::super::config::{OutputTable, Reduction};
 use super::annotation_column;
 use super::dictionary::Dictionary;
 use super::reduction::ReducedColumn;
@@ -11,19 +11,23 @@ use arrow_array::{ArrayRef, BooleanArray, PrimitiveArray};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 use half::f16;
 use std::sync::Arc;
-use tapeloop::features::{Column as Values, ColumnDecl, ColumnKind, NULL_COUNT, TableName};
+use tapeloop::features::{
+    Column as Values, ColumnDecl, ColumnKind, NULL_COUNT, RowKind, TableName,
+};
 use tapeloop_annotations::{AnnotationColumn, Level, Type};
 
 /// Returns a value of a structure's row, by the row's index in the structure.
 pub(super) type OfRow<T> = fn(&StructureRows, usize) -> T;
 pub(super) type TextOfRow = for<'a> fn(&'a StructureRows, usize) -> Option<&'a str>;
+/// Returns a value of a pair of residues, by their indices in the structure.
+type OfPair<T> = fn(&StructureRows, [usize; 2]) -> T;
 type PaddedOfRow = for<'a> fn(&'a StructureRows, usize) -> &'a [u8; 8];
 
 /// A column of a table.
 pub(super) struct Column {
     pub(super) spec: ColumnSpec,
     source: Source,
-    /// The residues that the values are of, if not those of the rows.
+    /// The residues or chains that the values are of, if not those of the rows.
     pair: Option<PairSide>,
     /// The declaration, if the column is a feature's.
     pub(super) decl: Option<ColumnDecl>,
@@ -40,6 +44,8 @@ enum Source {
     Real(OfRow<Option<f32>>),
     Flag(OfRow<bool>),
     FlagOrNull(OfRow<Option<bool>>),
+    PairInteger(TableName, OfPair<Option<i32>>),
+    PairFlag(TableName, OfPair<bool>),
     /// The coordinates of an atom of residues along an axis, both by their index.
     Coordinate(usize, usize),
     Feature(FeatureColumn),
@@ -51,7 +57,7 @@ enum Source {
 /// A feature's column, by its index among those of its table.
 #[derive(Clone, Copy)]
 struct FeatureColumn {
-    rows: RowKind,
+    table: OutputTable,
     index: usize,
     kind: ColumnKind,
 }
@@ -84,11 +90,6 @@ impl Column {
     /// Integers.
     pub(super) fn integer(name: &str, about: &str, value: OfRow<Option<i32>>) -> Self {
         Column::new(name, Kind::Integer, about, Source::Integer(value))
-    }
-
-    /// Integers of which neighbouring sequences are alike.
-    pub(super) fn repeating(name: &str, about: &str, value: OfRow<Option<i32>>) -> Self {
-        Column::new(name, Kind::Repeating, about, Source::Integer(value))
     }
 
     /// Reals with a unit.
@@ -127,11 +128,36 @@ impl Column {
         Column::new(name, Kind::Flag, about, Source::FlagOrNull(value)).nullable()
     }
 
+    /// Integers of the pairs of residues in `table`. Neighbouring sequences of them are alike.
+    pub(super) fn pair_integer(
+        name: &str,
+        about: &str,
+        table: TableName,
+        value: OfPair<Option<i32>>,
+    ) -> Self {
+        Column::new(
+            name,
+            Kind::Repeating,
+            about,
+            Source::PairInteger(table, value),
+        )
+    }
+
+    /// True or false for the pairs of residues in `table`.
+    pub(super) fn pair_flag(
+        name: &str,
+        about: &str,
+        table: TableName,
+        value: OfPair<bool>,
+    ) -> Self {
+        Column::new(name, Kind::Flag, about, Source::PairFlag(table, value))
+    }
+
     /// A feature's column, the one at `index` of its table of features.
-    pub(super) fn feature(decl: &ColumnDecl, index: usize, rows: RowKind) -> Self {
+    pub(super) fn feature(decl: &ColumnDecl, index: usize, table: OutputTable) -> Self {
         let kind = match decl.kind {
             // The residues of pairs.
-            ColumnKind::Count if rows.is_pair() && index < 2 => kind_of_side(index),
+            ColumnKind::Count if table.is_pair() && index < 2 => kind_of_side(index),
             ColumnKind::Count => Kind::Integer,
             ColumnKind::Real => Kind::Real,
             ColumnKind::Half => Kind::Half,
@@ -141,7 +167,7 @@ impl Column {
             ColumnKind::Text(_) | ColumnKind::LigandComponent => Kind::Word,
         };
         let source = Source::Feature(FeatureColumn {
-            rows,
+            table,
             index,
             kind: decl.kind,
         });
@@ -203,7 +229,7 @@ impl Column {
         }
     }
 
-    /// This column of residues, of one of the two residues of a pair; its name ends with `ending`.
+    /// This column of residues or chains, of one of the two of each pair; its name ends with `ending`.
     pub(super) fn of_pair(mut self, pair: PairSide, ending: &str) -> Self {
         self.spec.name = format!("{}_{ending}", self.spec.name);
         if self.spec.kind == Kind::Integer {
@@ -230,8 +256,8 @@ impl Column {
         value: &'a OfRow<T>,
     ) -> impl Iterator<Item = T> + 'a {
         group.iter().flat_map(move |RowRange { record, rows }| {
-            let residues = record.residues_of(self.pair, rows.clone());
-            residues.map(move |row| value(record, row))
+            let indices = record.indices_of(self.pair, rows.clone());
+            indices.map(move |index| value(record, index))
         })
     }
 
@@ -239,13 +265,13 @@ impl Column {
     pub(super) fn gather(&self, group: &[RowRange]) -> ArrayRef {
         match &self.source {
             Source::Text(value) => Dictionary::gather(group, |keys, RowRange { record, rows }| {
-                let residues = record.residues_of(self.pair, rows.clone());
-                keys.extend_texts(residues.map(|row| value(record, row)));
+                let indices = record.indices_of(self.pair, rows.clone());
+                keys.extend_texts(indices.map(|index| value(record, index)));
             }),
             Source::Padded(value) => {
                 Dictionary::gather(group, |keys, RowRange { record, rows }| {
-                    let residues = record.residues_of(self.pair, rows.clone());
-                    let names = residues.map(|row| value(record, row));
+                    let indices = record.indices_of(self.pair, rows.clone());
+                    let names = indices.map(|index| value(record, index));
                     keys.extend_padded(names, self.spec.nullable);
                 })
             }
@@ -260,8 +286,8 @@ impl Column {
             }),
             Source::Code(value, blank) => {
                 Dictionary::gather(group, |keys, RowRange { record, rows }| {
-                    let residues = record.residues_of(self.pair, rows.clone());
-                    keys.extend_codes(residues.map(|row| value(record, row)), *blank);
+                    let indices = record.indices_of(self.pair, rows.clone());
+                    keys.extend_codes(indices.map(|index| value(record, index)), *blank);
                 })
             }
             Source::Integer(value) => Arc::new(
@@ -278,6 +304,13 @@ impl Column {
             }
             Source::FlagOrNull(value) => {
                 let flags: Vec<Option<bool>> = self.values(group, value).collect();
+                Arc::new(BooleanArray::from(flags))
+            }
+            Source::PairInteger(table, value) => {
+                Arc::new(of_pairs(group, *table, *value).collect::<PrimitiveArray<Int32Type>>())
+            }
+            Source::PairFlag(table, value) => {
+                let flags: Vec<bool> = of_pairs(group, *table, *value).collect();
                 Arc::new(BooleanArray::from(flags))
             }
             Source::Coordinate(atom, axis) => {
@@ -298,6 +331,14 @@ impl Column {
     }
 }
 
+/// The values of the pairs of residues in some rows of a table.
+fn of_pairs<T>(group: &[RowRange], table: TableName, value: OfPair<T>) -> impl Iterator<Item = T> {
+    group.iter().flat_map(move |RowRange { record, rows }| {
+        rows.clone()
+            .map(move |row| value(record, record.pair(table, row)))
+    })
+}
+
 impl FeatureColumn {
     fn gather(self, group: &[RowRange]) -> ArrayRef {
         match self.kind {
@@ -315,9 +356,11 @@ impl FeatureColumn {
             }
             ColumnKind::Chain => Dictionary::gather(group, |keys, range| {
                 let structure = &range.record.structure;
-                let chains = match self.rows {
+                let chains = match self.table {
                     // Columns of the author's ids, next to those of label ids.
-                    RowKind::Interface => structure.author_chain_names(),
+                    OutputTable::Features(name) if name.decl().rows == RowKind::ChainPair => {
+                        structure.author_chain_names()
+                    }
                     _ => structure.distinct_chain_names(),
                 };
                 let counts = self.counts(std::slice::from_ref(range));
@@ -361,8 +404,18 @@ impl FeatureColumn {
     fn values<T: Copy>(self, group: &[RowRange], null: T, typed: fn(Values<'_>) -> &[T]) -> Vec<T> {
         let mut values = Vec::with_capacity(row_count(group));
         for RowRange { record, rows } in group {
-            let feature = typed(record.features.column(self.rows.features(), self.index));
-            match self.rows {
+            let feature = typed(record.features.column(self.table.features(), self.index));
+            let table = match self.table {
+                OutputTable::Features(table) => table,
+                OutputTable::Variants => {
+                    let residues = rows.clone().map(|row| record.variant_residue(row));
+                    values.extend(
+                        residues.map(|residue| residue.map_or(null, |index| feature[index])),
+                    );
+                    continue;
+                }
+            };
+            match table.decl().rows {
                 RowKind::Residue => {
                     // Residues that were not observed follow all others, and have no values.
                     let observed_end = feature.len().clamp(rows.start, rows.end);
@@ -371,22 +424,15 @@ impl FeatureColumn {
                     );
                     values.resize(values.len() + (rows.end - observed_end), null);
                 }
-                RowKind::Structure
-                | RowKind::Contact
-                | RowKind::HydrogenBond
-                | RowKind::Ligand
-                | RowKind::Interface => {
-                    values.extend_from_slice(&feature[rows.clone()]);
-                }
                 RowKind::Chain => {
                     let chains = record.chains[rows.clone()].iter();
                     values.extend(chains.map(|chain| feature[chain.index as usize]));
                 }
-                RowKind::Variant => {
-                    let residues = rows.clone().map(|row| record.variant_residue(row));
-                    values.extend(
-                        residues.map(|residue| residue.map_or(null, |index| feature[index])),
-                    );
+                RowKind::Structure
+                | RowKind::ResiduePair(_)
+                | RowKind::Ligand
+                | RowKind::ChainPair => {
+                    values.extend_from_slice(&feature[rows.clone()]);
                 }
             }
         }

@@ -1,11 +1,11 @@
 //! The columns of each table: those that identify a row, then those of features.
 
-use super::super::config::{ASSEMBLIES, OptionalColumns, Reduction, RowKind};
-use super::column::{Column, OfRow, TextOfRow};
+use super::super::config::{ASSEMBLIES, OptionalColumns, OutputTable, Reduction};
+use super::column::{Column, TextOfRow};
 use super::structure_rows::{PairSide, StructureRows};
 use std::collections::HashSet;
 use std::sync::OnceLock;
-use tapeloop::features::{ColumnDecl, TableName};
+use tapeloop::features::{ColumnDecl, RowKind, TableName};
 use tapeloop::structure::Assembly;
 use tapeloop_annotations::AnnotationColumn;
 
@@ -34,14 +34,14 @@ impl<'a> ColumnSources<'a> {
 pub fn name_taken(
     sources: ColumnSources<'_>,
     optional: OptionalColumns,
-) -> Option<(RowKind, String)> {
-    RowKind::ALL.into_iter().find_map(|kind| {
-        let columns = columns(kind, &sources, optional);
+) -> Option<(OutputTable, String)> {
+    OutputTable::ALL.into_iter().find_map(|table| {
+        let columns = columns(table, &sources, optional);
         let names = || columns.iter().map(|column| &column.spec.name);
         let is_again =
             |(index, name): &(usize, &String)| names().take(*index).any(|other| other == *name);
         let again = names().enumerate().find(is_again);
-        again.map(|(_, name)| (kind, name.clone()))
+        again.map(|(_, name)| (table, name.clone()))
     })
 }
 
@@ -49,14 +49,14 @@ pub fn name_taken(
 /// coordinates.
 pub fn identifying_columns() -> HashSet<String> {
     let sources = ColumnSources::of_features(&|_| Vec::new());
-    let columns = |kind| columns(kind, &sources, OptionalColumns::ALL).into_iter();
-    let all = RowKind::ALL.into_iter().flat_map(columns);
+    let columns = |table| columns(table, &sources, OptionalColumns::ALL).into_iter();
+    let all = OutputTable::ALL.into_iter().flat_map(columns);
     all.map(|column| column.spec.name).collect()
 }
 
 /// All columns of a table.
 pub(super) fn columns(
-    kind: RowKind,
+    table: OutputTable,
     sources: &ColumnSources<'_>,
     optional: OptionalColumns,
 ) -> Vec<Column> {
@@ -79,42 +79,46 @@ pub(super) fn columns(
     if optional.has_frames {
         columns.extend(frame_columns());
     }
-    columns.extend(match kind {
-        RowKind::Residue => {
-            let mut columns = residue_columns(optional.unobserved);
-            columns.extend(optional.coordinates.columns().map(Column::coordinate));
-            columns
-        }
-        RowKind::Chain => {
-            let mut columns = chain_columns();
-            let seqres = optional.seqres.then(seqres);
-            columns.extend(seqres);
-            columns
-        }
-        RowKind::Structure => structure_columns(),
-        RowKind::Contact => contact_columns(),
-        RowKind::HydrogenBond => hydrogen_bond_columns(),
-        RowKind::Ligand => ligand_columns(),
-        RowKind::Interface => interface_columns(),
-        RowKind::Variant => variant_columns(),
+    columns.extend(match table {
+        OutputTable::Features(name) => match name.decl().rows {
+            RowKind::Residue => {
+                let mut columns = residue_columns(optional.unobserved);
+                columns.extend(optional.coordinates.columns().map(Column::coordinate));
+                columns
+            }
+            RowKind::Chain => {
+                let mut columns = chain_columns();
+                let seqres = optional.seqres.then(seqres);
+                columns.extend(seqres);
+                columns
+            }
+            RowKind::Structure => structure_columns(),
+            RowKind::ResiduePair(endings) => {
+                let mut columns = pair_columns(name);
+                if optional.pair_names {
+                    columns.extend(pair_names(name, endings));
+                }
+                columns
+            }
+            RowKind::Ligand => ligand_columns(),
+            RowKind::ChainPair => chain_pair_columns(name),
+        },
+        OutputTable::Variants => variant_columns(),
     });
-    if optional.pair_names {
-        columns.extend(pair_names(kind));
-    }
     let of_level = annotations
         .iter()
-        .filter(|column| Some(column.level) == kind.level());
+        .filter(|column| Some(column.level) == table.level());
     let of_level = of_level.enumerate();
     columns.extend(of_level.map(|(index, column)| Column::annotation(column, index)));
-    let declared = features(kind.features());
+    let declared = features(table.features());
     let declared = declared.iter().enumerate();
-    columns.extend(declared.map(|(index, decl)| Column::feature(decl, index, kind)));
-    if matches!(kind, RowKind::Chain | RowKind::Structure) {
+    columns.extend(declared.map(|(index, decl)| Column::feature(decl, index, table)));
+    if let OutputTable::Features(TableName::Chains | TableName::Structures) = table {
         let residue_decls = features(TableName::Residues);
         columns.extend(reductions.iter().filter_map(|reduction| {
             let mut all = residue_decls.iter().enumerate();
             let found = all.find(|(_, decl)| decl.name == reduction.column)?;
-            Some(Column::reduced(reduction, found, kind.features()))
+            Some(Column::reduced(reduction, found, table.features()))
         }));
     }
     columns
@@ -330,33 +334,31 @@ fn variant_columns() -> Vec<Column> {
     ]
 }
 
-fn contact_columns() -> Vec<Column> {
-    const TABLE: TableName = TableName::Contacts;
-    pair_columns(
-        |r, row| is_of_one_chain(r, r.pair(TABLE, row)),
-        |r, row| separation(r, r.pair(TABLE, row)),
-    )
+/// The columns of pairs of residues, whose indices in the structure are columns of the feature.
+fn pair_columns(table: TableName) -> Vec<Column> {
+    vec![
+        Column::pair_flag(
+            "same_chain",
+            "Whether both residues are of one chain.",
+            table,
+            is_of_one_chain,
+        ),
+        Column::pair_integer(
+            "separation",
+            "How much farther in the chain's sequence the second residue is, negative if it is the \
+             earlier one: by label_seq_id, or by the position in SEQRES of PDB files; by res_index \
+             where a file gives neither. Null for residues of different chains.",
+            table,
+            separation,
+        )
+        .nullable(),
+    ]
 }
 
-fn hydrogen_bond_columns() -> Vec<Column> {
-    const TABLE: TableName = TableName::HydrogenBonds;
-    pair_columns(
-        |r, row| is_of_one_chain(r, r.pair(TABLE, row)),
-        |r, row| separation(r, r.pair(TABLE, row)),
-    )
-}
-
-/// What names both residues of a pair; nothing for other rows. The names of the columns end with those of the
-/// two sides.
-fn pair_names(kind: RowKind) -> Vec<Column> {
-    let endings = match kind {
-        RowKind::Contact => ["i", "j"],
-        RowKind::HydrogenBond => ["donor", "acceptor"],
-        _ => return Vec::new(),
-    };
-    let table = kind.features();
+/// What names both residues of a pair. The names of the columns end with `endings`.
+fn pair_names(table: TableName, endings: [&str; 2]) -> impl Iterator<Item = Column> {
     let sides = endings.into_iter().enumerate();
-    let names = sides.flat_map(|(side, ending)| {
+    sides.flat_map(move |(side, ending)| {
         let columns = [
             residue_chain(),
             residue_number(),
@@ -364,27 +366,7 @@ fn pair_names(kind: RowKind) -> Vec<Column> {
             component(),
         ];
         columns.map(|column| column.of_pair(PairSide { table, side }, ending))
-    });
-    names.collect()
-}
-
-/// The residues of the pair by their indices, and what else it has, are columns of the feature.
-fn pair_columns(same_chain: OfRow<bool>, separation: OfRow<Option<i32>>) -> Vec<Column> {
-    vec![
-        Column::flag(
-            "same_chain",
-            "Whether both residues are of one chain.",
-            same_chain,
-        ),
-        Column::repeating(
-            "separation",
-            "How much farther in the chain's sequence the second residue is, negative if it is the \
-             earlier one: by label_seq_id, or by the position in SEQRES of PDB files; by res_index \
-             where a file gives neither. Null for residues of different chains.",
-            separation,
-        )
-        .nullable(),
-    ]
+    })
 }
 
 fn is_of_one_chain(r: &StructureRows, pair: [usize; 2]) -> bool {
@@ -444,18 +426,14 @@ fn ligand_columns() -> Vec<Column> {
     ]
 }
 
-/// The author's chains are columns of the feature.
-fn interface_columns() -> Vec<Column> {
-    let label = |name: &str, value: TextOfRow| Column::text(name, LABEL, value).nullable();
-    vec![
-        entry_id(),
-        label("label_asym_id_i", |r, row| {
-            r.chain_of_interface(row, 0).label_asym_id.as_deref()
-        }),
-        label("label_asym_id_j", |r, row| {
-            r.chain_of_interface(row, 1).label_asym_id.as_deref()
-        }),
-    ]
+/// The columns of pairs of chains, whose author's ids are columns of the feature.
+fn chain_pair_columns(table: TableName) -> Vec<Column> {
+    let label = |side, ending| {
+        let value: TextOfRow = |r, chain| r.structure.chains[chain].label_asym_id.as_deref();
+        let column = Column::text("label_asym_id", LABEL, value).nullable();
+        column.of_pair(PairSide { table, side }, ending)
+    };
+    vec![entry_id(), label(0, "i"), label(1, "j")]
 }
 
 // Counts fit 32 bits, since the engine limits the size of a structure.

@@ -46,7 +46,7 @@ use std::sync::Arc;
 use tapeloop::error::{Context, Error, Result};
 use tapeloop::structure::Residue;
 
-use super::config::{RowKind, TableFormat, TableSet, TableSettings};
+use super::config::{OutputTable, TableFormat, TableSet, TableSettings};
 use super::core_time::CoreTime;
 use statistics::ValueStatistics;
 pub use statistics::{ColumnStatistics, notes, warnings};
@@ -58,16 +58,16 @@ pub use terminal_table::TerminalTable;
 
 /// The tables' folders.
 pub fn folders() -> impl Iterator<Item = &'static str> {
-    RowKind::ALL.into_iter().map(RowKind::table)
+    OutputTable::ALL.into_iter().map(OutputTable::name)
 }
 
 /// The table that a run prints to standard output: that of residues, or the only one that is
 /// written. `None` if there are others, and none of residues.
-pub fn printed_table(written: TableSet) -> Option<RowKind> {
+pub fn printed_table(written: TableSet) -> Option<OutputTable> {
     let mut tables = written.iter();
     let first = tables.next()?;
     let is_alone = tables.next().is_none();
-    (first == RowKind::Residue || is_alone).then_some(first)
+    (first == OutputTable::RESIDUES || is_alone).then_some(first)
 }
 
 /// The file name of a part.
@@ -102,7 +102,7 @@ pub fn rows_bytes(settings: TableSettings, columns: usize, threads: usize) -> u6
 /// All tables, or one on standard output. Dropping them before
 /// [`Tables::finish`] removes the open parts.
 pub struct Tables {
-    /// The tables that the run writes, in the order of [`RowKind::ALL`].
+    /// The tables that the run writes, in the order of [`OutputTable::ALL`].
     tables: Vec<Table>,
     inputs_per_part: u64,
     residues_per_part: u64,
@@ -131,7 +131,7 @@ impl Tables {
         metadata: &[(&'static str, String)],
         pool: Arc<ThreadPool>,
     ) -> Self {
-        let output = |kind: RowKind| Output::Folder(folder.join(kind.table()));
+        let output = |table: OutputTable| Output::Folder(folder.join(table.name()));
         Tables::write_to(output, settings, columns, metadata, &pool)
     }
 
@@ -145,7 +145,7 @@ impl Tables {
     ) -> Self {
         let printed = printed_table(settings.written);
         let settings = TableSettings {
-            written: TableSet::new(|kind| Some(kind) == printed),
+            written: TableSet::new(|table| Some(table) == printed),
             ..settings.in_one_part()
         };
         Tables::write_to(|_| Output::Stdout, settings, columns, metadata, &pool)
@@ -177,7 +177,7 @@ impl Tables {
 
     /// Creates the tables that are written, each with its output.
     fn write_to(
-        output: impl Fn(RowKind) -> Output,
+        output: impl Fn(OutputTable) -> Output,
         settings: TableSettings,
         columns: &ColumnSources<'_>,
         metadata: &[(&'static str, String)],
@@ -190,19 +190,19 @@ impl Tables {
         ];
         assert!(!cuts.contains(&0), "parts and row groups are not empty");
         let cores = CoreTime::default();
-        let table = |kind: RowKind| {
+        let new = |table: OutputTable| {
             let files = FileSpec {
-                columns: columns::columns(kind, columns, settings.optional).into(),
+                columns: columns::columns(table, columns, settings.optional).into(),
                 compression: settings.compression,
                 metadata: metadata.to_vec(),
-                shares_texts: kind.is_pair(),
+                shares_texts: table.is_pair(),
                 pool: Arc::clone(pool),
                 cores: cores.clone(),
             };
-            Table::new(kind, output(kind), files, settings)
+            Table::new(table, output(table), files, settings)
         };
         Tables {
-            tables: settings.written.iter().map(table).collect(),
+            tables: settings.written.iter().map(new).collect(),
             inputs_per_part: settings.inputs_per_part,
             residues_per_part: settings.residues_per_part,
             cores,
@@ -268,7 +268,7 @@ impl Tables {
     /// Whether there is a table of variants.
     pub fn have_variants(&self) -> bool {
         let mut tables = self.tables.iter();
-        tables.any(|table| table.kind == RowKind::Variant)
+        tables.any(|table| table.kind == OutputTable::Variants)
     }
 
     /// Appends some variants of a structure, which was appended last.

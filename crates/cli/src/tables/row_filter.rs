@@ -1,6 +1,6 @@
 //! Chooses the residues that have rows by the condition of `tables.where`, a column at a time.
 
-use super::super::config::{Condition, ConditionValue, Node, OptionalColumns, RowKind, Test};
+use super::super::config::{Condition, ConditionValue, Node, OptionalColumns, OutputTable, Test};
 use super::column::Column;
 use super::columns::{self, ColumnSources};
 use super::structure_rows::{RowRange, StructureRows};
@@ -31,7 +31,7 @@ impl RowFilter {
     /// If the condition names a column that the table has not.
     pub fn new(condition: Condition, features: &dyn Fn(TableName) -> Vec<ColumnDecl>) -> Self {
         let mut all = columns::columns(
-            RowKind::Residue,
+            OutputTable::RESIDUES,
             &ColumnSources::of_features(features),
             OptionalColumns::ALL,
         );
@@ -69,7 +69,7 @@ pub fn gather_all(
     features: &dyn Fn(TableName) -> Vec<ColumnDecl>,
 ) -> StructureRows {
     let record = Arc::new(record);
-    for table in RowKind::ALL {
+    for table in OutputTable::ALL {
         let ranges = record.rows(table).into_iter().map(|rows| RowRange {
             record: Arc::clone(&record),
             rows,

@@ -1,11 +1,11 @@
 //! The rows of one structure in the tables.
 
-use super::super::config::RowKind;
+use super::super::config::OutputTable;
 use super::coordinates::Coordinates;
 use arrow_buffer::BooleanBuffer;
 use std::ops::Range;
 use std::sync::Arc;
-use tapeloop::features::{Column, FeatureTable, TableName};
+use tapeloop::features::{Column, FeatureTable, RowKind, TableName};
 use tapeloop::structure::{Chain, Ligand, MISSING, Residue, Structure};
 use tapeloop_annotations::{Joined, JoinedVariants, VariantKey, text_bytes_max};
 use tapeloop_inputs::structure_name;
@@ -39,7 +39,7 @@ pub struct StructureRows {
     pub(super) joined: Joined,
 }
 
-/// One of the two residues of each row of a table of pairs: the first is `side` 0.
+/// One of the two residues or chains of each row of a table of pairs: the first is `side` 0.
 #[derive(Clone, Copy)]
 pub(super) struct PairSide {
     pub(super) table: TableName,
@@ -108,8 +108,8 @@ impl StructureRows {
             source,
             chains: chain_rows(&structure),
             first_positions: {
-                let pairs = [TableName::Contacts, TableName::HydrogenBonds];
-                if pairs.iter().any(|&table| features.rows(table) > 0) {
+                let mut tables = OutputTable::ALL.into_iter();
+                if tables.any(|table| table.is_pair() && features.rows(table.features()) > 0) {
                     structure.first_positions()
                 } else {
                     Vec::new()
@@ -189,23 +189,26 @@ impl StructureRows {
     }
 
     /// The rows in a table, as ranges of consecutive ones.
-    pub(super) fn rows(&self, kind: RowKind) -> Vec<Range<usize>> {
-        let count = match (kind, &self.selected) {
-            (RowKind::Variant, _) => self.joined.variants.residues.len(),
-            _ if self.is_of_variants() => 0,
-            (RowKind::Residue, None) => return self.residue_ranges(),
-            (RowKind::Residue, Some(selected)) => {
-                let all = self.residue_ranges().into_iter();
-                return all.flat_map(|range| selected_in(selected, range)).collect();
-            }
-            (RowKind::Chain, _) => self.chains.len(),
-            (RowKind::Structure, _) => 1,
-            (RowKind::Ligand, _) => self.ligand_atoms.len(),
-            (RowKind::Interface, _) => self.features.rows(TableName::Interfaces),
-            (RowKind::Contact | RowKind::HydrogenBond, None) => self.features.rows(kind.features()),
-            (RowKind::Contact | RowKind::HydrogenBond, Some(selected)) => {
-                return self.selected_pairs(kind.features(), selected);
-            }
+    pub(super) fn rows(&self, table: OutputTable) -> Vec<Range<usize>> {
+        let count = match table {
+            OutputTable::Variants => self.joined.variants.residues.len(),
+            OutputTable::Features(_) if self.is_of_variants() => 0,
+            OutputTable::Features(name) => match (name.decl().rows, &self.selected) {
+                (RowKind::Residue, None) => return self.residue_ranges(),
+                (RowKind::Residue, Some(selected)) => {
+                    let all = self.residue_ranges().into_iter();
+                    return all.flat_map(|range| selected_in(selected, range)).collect();
+                }
+                (RowKind::Chain, _) => self.chains.len(),
+                (RowKind::Structure, _) => 1,
+                (RowKind::Ligand, _) => self.ligand_atoms.len(),
+                (RowKind::ResiduePair(_), Some(selected)) => {
+                    return self.selected_pairs(name, selected);
+                }
+                (RowKind::ResiduePair(_), None) | (RowKind::ChainPair, _) => {
+                    self.features.rows(name)
+                }
+            },
         };
         std::iter::once(0..count).collect()
     }
@@ -257,33 +260,26 @@ impl StructureRows {
         [0, 1].map(|side| self.pair_side(table, side)[row] as usize)
     }
 
-    /// The first (`side` 0) or the second residues of all rows of a table of pairs.
+    /// The first (`side` 0) or the second residues or chains of all rows of a table of pairs.
     fn pair_side(&self, table: TableName, side: usize) -> &[i32] {
         match self.features.column(table, side) {
-            Column::Count(residues) => residues,
-            Column::Real(_) => unreachable!("the residues of pairs are counts"),
+            Column::Count(indices) => indices,
+            Column::Real(_) => unreachable!("the sides of pairs are indices"),
         }
     }
 
-    /// The residues that the values of a column are of, for rows of the column's table.
-    pub(super) fn residues_of(
+    /// The indices of the residues or chains that the values of a column are of: the rows themselves, or
+    /// one side of the pairs in these rows.
+    pub(super) fn indices_of(
         &self,
         pair: Option<PairSide>,
         rows: Range<usize>,
     ) -> impl Iterator<Item = usize> {
         // A structure without rows may have no columns of the table.
-        let residues = pair
+        let indices = pair
             .filter(|_| !rows.is_empty())
             .map(|PairSide { table, side }| self.pair_side(table, side));
-        rows.map(move |row| residues.map_or(row, |residues| residues[row] as usize))
-    }
-
-    /// The first or the second chain of an interface's row.
-    pub(super) fn chain_of_interface(&self, row: usize, side: usize) -> &Chain {
-        match self.features.column(TableName::Interfaces, side) {
-            Column::Count(chains) => &self.structure.chains[chains[row] as usize],
-            Column::Real(_) => unreachable!("the chains of interfaces are indices"),
-        }
+        rows.map(move |row| indices.map_or(row, |indices| indices[row] as usize))
     }
 
     /// Whether the residues of a chain have positions in its sequence.
@@ -311,7 +307,7 @@ impl StructureRows {
 
     /// Upper bounds of the bytes of text in the rows of a table, by which a table ends its row groups. Residue
     /// names, one-letter codes and words of features are left out, as they are too short to matter.
-    pub(super) fn text_bytes_max(&self, kind: RowKind) -> TextBytes {
+    pub(super) fn text_bytes_max(&self, table: OutputTable) -> TextBytes {
         fn longest<T>(items: &[T], bytes: impl Fn(&T) -> usize) -> usize {
             items.iter().map(bytes).max().unwrap_or(0)
         }
@@ -324,26 +320,28 @@ impl StructureRows {
         });
         let residue_bytes = chain_bytes + longest(&self.structure.uniprot, |name| name.len());
         let joined = &self.joined;
-        let each_row = match kind {
-            RowKind::Residue => residue_bytes + text_bytes_max(&joined.residues),
-            RowKind::Interface => 2 * chain_bytes,
-            RowKind::Chain => {
-                chain_bytes
-                    + longest(&self.chains, |chain| {
-                        chain.sequence.len() + chain.seqres.as_ref().map_or(0, String::len)
-                    })
-            }
-            RowKind::Contact | RowKind::HydrogenBond => {
-                2 * longest(&self.structure.chains, |chain| chain.auth_asym_id.len())
-            }
-            RowKind::Ligand => longest(&self.structure.ligands, |ligand| {
-                ligand.auth_asym_id.len() + bytes(&ligand.label_asym_id)
-            }),
-            RowKind::Structure => {
-                let (method, title) = (&self.structure.method, &self.structure.title);
-                bytes(method) + bytes(title) + text_bytes_max(&joined.structures)
-            }
-            RowKind::Variant => {
+        let each_row = match table {
+            OutputTable::Features(name) => match name.decl().rows {
+                RowKind::Residue => residue_bytes + text_bytes_max(&joined.residues),
+                RowKind::ChainPair => 2 * chain_bytes,
+                RowKind::Chain => {
+                    chain_bytes
+                        + longest(&self.chains, |chain| {
+                            chain.sequence.len() + chain.seqres.as_ref().map_or(0, String::len)
+                        })
+                }
+                RowKind::ResiduePair(_) => {
+                    2 * longest(&self.structure.chains, |chain| chain.auth_asym_id.len())
+                }
+                RowKind::Ligand => longest(&self.structure.ligands, |ligand| {
+                    ligand.auth_asym_id.len() + bytes(&ligand.label_asym_id)
+                }),
+                RowKind::Structure => {
+                    let (method, title) = (&self.structure.method, &self.structure.title);
+                    bytes(method) + bytes(title) + text_bytes_max(&joined.structures)
+                }
+            },
+            OutputTable::Variants => {
                 // A variant whose residue is not in the structure has the chain of its annotation.
                 let key_bytes = longest(&joined.variants.keys, |key| key.chain.len());
                 residue_bytes.max(key_bytes) + text_bytes_max(&joined.variants.columns)

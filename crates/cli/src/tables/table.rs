@@ -1,6 +1,6 @@
 //! [`Table`]: the rows of one table, on their way into row groups and parts.
 
-use super::super::config::{RowKind, TableFormat, TableSettings};
+use super::super::config::{OutputTable, TableFormat, TableSettings};
 use super::arrow_batches::{ArrowBatches, TableBatch};
 use super::arrow_file::ArrowFile;
 use super::csv_file::Csv;
@@ -42,7 +42,7 @@ fn create_part(path: Option<PathBuf>, format: TableFormat, spec: &FileSpec) -> R
 
 /// One table: the rows of the next row group, and the open part.
 pub(super) struct Table {
-    pub(super) kind: RowKind,
+    pub(super) kind: OutputTable,
     output: Output,
     format: TableFormat,
     pub(super) files: FileSpec,
@@ -61,7 +61,7 @@ pub(super) struct Table {
 
 impl Table {
     pub(super) fn new(
-        kind: RowKind,
+        kind: OutputTable,
         output: Output,
         files: FileSpec,
         settings: TableSettings,
@@ -83,7 +83,7 @@ impl Table {
 
     /// The name of the table and of its folder.
     pub(super) fn name(&self) -> &'static str {
-        self.kind.table()
+        self.kind.name()
     }
 
     pub(super) fn start_part(&mut self, part: u64) -> Result<()> {

@@ -3,7 +3,7 @@
 use super::cell::{Cell, decimals};
 use super::column::Column;
 use super::structure_rows::{RowRange, StructureRows, row_count};
-use crate::config::RowKind;
+use crate::config::OutputTable;
 use arrow_array::{Array, ArrayRef};
 use std::io::Write;
 use std::sync::Arc;
@@ -56,7 +56,7 @@ impl TerminalTable {
     pub fn new(features: &[ColumnDecl]) -> Self {
         let columns = features.iter().enumerate();
         let mut columns: Vec<Column> = columns
-            .map(|(index, decl)| Column::feature(decl, index, RowKind::Residue))
+            .map(|(index, decl)| Column::feature(decl, index, OutputTable::RESIDUES))
             .collect();
         let place = |column: &Column| FIRST.iter().position(|name| *name == column.spec.name);
         columns.sort_by_key(|column| place(column).unwrap_or(FIRST.len()));
@@ -83,7 +83,7 @@ impl TerminalTable {
     }
 
     fn text(&self, record: &Arc<StructureRows>) -> String {
-        let all = record.rows(RowKind::Residue);
+        let all = record.rows(OutputTable::RESIDUES);
         let range = |rows| RowRange {
             record: Arc::clone(record),
             rows,

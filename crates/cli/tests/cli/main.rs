@@ -145,16 +145,8 @@ fn small_samples(folder: &Path) -> PathBuf {
 /// All parts of all tables, by path within the folder.
 fn parts(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut parts = Vec::new();
-    let others = [
-        "contacts",
-        "hydrogen_bonds",
-        "ligands",
-        "interfaces",
-        "variants",
-    ]
-    .into_iter();
-    let others = others.filter(|table| folder.join(table).is_dir());
-    for table in TABLES.into_iter().chain(others) {
+    let is_written = |table: &&str| TABLES.contains(table) || folder.join(table).is_dir();
+    for table in tapeloop_cli::tables::folders().filter(is_written) {
         for entry in fs::read_dir(folder.join(table)).unwrap() {
             let path = entry.unwrap().path();
             let name = path.strip_prefix(folder).unwrap().to_owned();

@@ -10,7 +10,7 @@ use tapeloop::features::{ColumnDecl, FeatureConfig, FeatureName};
 use tapeloop_bench::internal::format::{counted, whole};
 use tapeloop_cli::config::{Config, RawConfig, setting_json};
 use tapeloop_cli::exit_codes::GOOD;
-use tapeloop_cli::feature_list::{folder, wrap};
+use tapeloop_cli::feature_list::wrap;
 use tapeloop_cli::output::{RECORD, decides_no_value};
 use tapeloop_cli::terminal::say;
 use tapeloop_files::shown;
@@ -157,7 +157,7 @@ impl Methods {
         chosen
             .filter(|&name| {
                 let has_values = |column: &ColumnDecl| {
-                    self.columns[folder(column.table)][&column.name]["null_share"] != 1.0
+                    self.columns[column.table.decl().name][&column.name]["null_share"] != 1.0
                 };
                 features.columns_of(name).iter().any(has_values)
             })

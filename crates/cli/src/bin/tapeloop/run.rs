@@ -23,7 +23,7 @@ use tapeloop::workload::Completion;
 use tapeloop_annotations::{Level, check_matched};
 use tapeloop_bench::internal::format::counted;
 use tapeloop_bench::internal::{Threads, core_time};
-use tapeloop_cli::config::{Config, RowKind};
+use tapeloop_cli::config::{Config, OutputTable, TableSet};
 use tapeloop_cli::core_time::MachineTime;
 use tapeloop_cli::exit_codes::{GOOD, REJECTED};
 use tapeloop_cli::output::{
@@ -64,7 +64,7 @@ pub(super) fn run(args: RunArgs) -> Result<u8> {
             }
             Target::Stdout => {
                 let printed = printed_table(plan.config.tables.written);
-                let printed = printed.unwrap_or(RowKind::Residue).table();
+                let printed = printed.unwrap_or(OutputTable::RESIDUES).name();
                 format!("print the {printed} as {format}")
             }
             Target::Table(_) => "print a table of the residues".to_owned(),
@@ -174,7 +174,7 @@ fn check_printed(target: &Target, config: &Config) -> Result<()> {
                 format!("standard output holds one table, and `tables.written` names {written}");
             Error::config(message).fix("leave one of them, or name a folder with --output")
         }
-        Target::Table(_) if printed != Some(RowKind::Residue) => {
+        Target::Table(_) if printed != Some(OutputTable::RESIDUES) => {
             let message = "--format table prints residues, which `tables.written` leaves out";
             Error::config(message).fix("give --format csv or json, or leave tables.written out")
         }
@@ -185,7 +185,7 @@ fn check_printed(target: &Target, config: &Config) -> Result<()> {
 
 /// Warns of annotations that are in none of the rows on standard output, if these are of residues.
 fn warn_of_unprinted(plan: &Plan) {
-    if printed_table(plan.config.tables.written) != Some(RowKind::Residue) {
+    if printed_table(plan.config.tables.written) != Some(OutputTable::RESIDUES) {
         return;
     }
     let mut columns = plan.annotation_columns().iter();
@@ -476,19 +476,12 @@ where
     })
 }
 
-/// The columns' statistics, without a judgement of columns of chosen residues, pairs, ligands,
-/// interfaces and variants: it is no surprise that these have one value, or none.
+/// The columns' statistics, without a judgement of columns of chosen residues, and of tables that not
+/// every run has: it is no surprise that these have one value, or none.
 fn judged(plan: &Plan, mut columns: Vec<ColumnStatistics>) -> Vec<ColumnStatistics> {
-    const CHOSEN: [&str; 5] = [
-        "contacts",
-        "hydrogen_bonds",
-        "ligands",
-        "interfaces",
-        "variants",
-    ];
-    let are_chosen = |table| match table {
-        "residues" => plan.config.condition.is_some(),
-        table => CHOSEN.contains(&table),
+    let are_chosen = |name| match OutputTable::of_name(name) {
+        Some(OutputTable::RESIDUES) => plan.config.condition.is_some(),
+        table => table.is_some_and(|table| !TableSet::USUAL.contains(table)),
     };
     let chosen = columns.iter_mut().filter(|column| are_chosen(column.table));
     chosen.for_each(|column| column.idle_when = None);

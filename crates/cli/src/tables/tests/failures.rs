@@ -35,7 +35,7 @@ fn write_some(mut tables: Tables) -> Result<()> {
 
 /// Puts a column into a table.
 fn put_column(tables: &mut Tables, table: usize, column: Column) {
-    let name = RowKind::ALL[table];
+    let name = OutputTable::ALL[table];
     let mut columns =
         columns::columns(name, &ColumnSources::of_features(&decls), SETTINGS.optional);
     columns[2] = column;

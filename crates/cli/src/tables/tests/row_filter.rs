@@ -22,7 +22,7 @@ fn record(ordinal: u64, length: i32) -> StructureRows {
 /// The residues of a structure of 8 for which the condition holds.
 fn selected(condition: &str) -> Vec<usize> {
     let record = filter(condition).select(record(0, 4));
-    let rows = record.rows(RowKind::Residue);
+    let rows = record.rows(OutputTable::RESIDUES);
     let rows: Vec<usize> = rows.into_iter().flatten().collect();
     assert_eq!(record.left_out(), 8 - rows.len() as u64);
     rows
@@ -63,7 +63,7 @@ fn a_test_of_null_is_unknown_and_so_is_its_opposite() {
 fn the_columns_that_a_condition_may_name_are_those_of_the_table() {
     for optional in [OptionalColumns::NONE, OptionalColumns::ALL] {
         let table = columns::columns(
-            RowKind::Residue,
+            OutputTable::RESIDUES,
             &ColumnSources::of_features(&|_| Vec::new()),
             optional,
         );
