@@ -130,9 +130,10 @@ impl Lookup {
         let header = recorder.header();
         let x = recorder.upload_buffer("x", 0, 1);
         let y = recorder.download_buffer("y", 0, 1);
-        let table = match self.is_replaceable {
-            false => recorder.resident_buffer("table", TABLE),
-            true => recorder.replaceable_buffer("table", TABLE),
+        let table = if self.is_replaceable {
+            recorder.replaceable_buffer("table", TABLE)
+        } else {
+            recorder.resident_buffer("table", TABLE)
         };
         recorder.upload(header);
         recorder.upload(x);

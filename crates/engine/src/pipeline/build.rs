@@ -10,12 +10,12 @@ use super::plan::MemoryPlan;
 use super::pool::Pool;
 use super::recorded::{RecordedWorkload, record_buckets, record_config};
 use super::reentrancy::EngineId;
-use super::resident::{Replaceable, ResidentContents};
+use super::resident::{BufferCopies, Replaceable, ResidentContents};
 use super::slot::{Free, Slot, SlotCount, open_slots};
 use super::stages::Shared;
 use super::sync::Mutex;
 use super::timeline::Sampler;
-use crate::backend::{AllocationView, Backend};
+use crate::backend::Backend;
 use crate::error::{Error, ErrorKind, Result};
 use crate::replay::Buckets;
 use crate::workload::{Extent, Workload};
@@ -170,7 +170,7 @@ fn open<W: Workload>(
     buckets: &Arc<Buckets>,
     count: SlotCount,
     config: &EngineConfig,
-) -> Result<(Vec<Slot<Free>>, Vec<Vec<[AllocationView; 2]>>)> {
+) -> Result<(Vec<Slot<Free>>, BufferCopies)> {
     let all = count.all * backends.len();
     let is_supervised = backends.iter().any(|backend| backend.is_supervised());
     let recording = &buckets.largest().recording;

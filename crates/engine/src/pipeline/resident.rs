@@ -17,6 +17,9 @@ use std::time::Duration;
 /// How often a replacement looks whether the engine has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
+/// The copies of the buffers that a program replaces, by device and buffer.
+pub(super) type BufferCopies = Vec<Vec<[AllocationView; 2]>>;
+
 /// What the resident buffers of a workload hold at first.
 pub(super) struct ResidentContents(Vec<ResidentBuffer>);
 
@@ -87,7 +90,7 @@ impl ResidentContents {
         &self,
         backend: &dyn Backend,
         mut buckets: Buckets,
-        copies: &mut Vec<Vec<[AllocationView; 2]>>,
+        copies: &mut BufferCopies,
     ) -> Result<Buckets> {
         let mut of_device = Vec::new();
         for resident in &self.0 {
@@ -115,8 +118,7 @@ impl ResidentContents {
 pub(super) struct Replaceable {
     devices: Vec<Arc<dyn Backend>>,
     buffers: Vec<(BufferId, BufferDecl)>,
-    /// By device and buffer.
-    copies: Vec<Vec<[AllocationView; 2]>>,
+    copies: BufferCopies,
     state: Mutex<State>,
 }
 
@@ -137,7 +139,7 @@ impl Replaceable {
     pub(super) fn new(
         recording: &Recording,
         devices: &[Arc<dyn Backend>],
-        copies: Vec<Vec<[AllocationView; 2]>>,
+        copies: BufferCopies,
     ) -> Option<Self> {
         let buffers = recording.resident();
         let buffers = buffers.filter(|(_, decl)| decl.is_replaceable);

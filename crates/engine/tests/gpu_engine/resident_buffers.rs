@@ -89,9 +89,10 @@ fn record(recorder: &mut Recorder, is_sum: bool) -> Buffers {
     let x = recorder.upload_buffer("x", 0, 1);
     let y = recorder.download_buffer("y", 0, 1);
     let rows = recorder.resident_buffer("rows", ROWS);
-    let weights = match is_sum {
-        true => recorder.resident_buffer("weights", WEIGHTS),
-        false => recorder.replaceable_buffer("weights", WEIGHTS),
+    let weights = if is_sum {
+        recorder.resident_buffer("weights", WEIGHTS)
+    } else {
+        recorder.replaceable_buffer("weights", WEIGHTS)
     };
     recorder.upload(header);
     recorder.upload(x);
