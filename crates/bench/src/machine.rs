@@ -40,6 +40,7 @@ pub fn describe(backends: &[Arc<dyn Backend>], config: String) -> Run {
         os: os_name(),
         config,
         limits: Limits::default(),
+        is_partial: false,
     }
 }
 

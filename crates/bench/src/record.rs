@@ -51,6 +51,9 @@ pub struct Run {
     pub config: String,
     /// The limits of the machine, measured in this run.
     pub limits: Limits,
+    /// Whether it was stopped before its last point. A history does not tell.
+    #[serde(skip)]
+    pub is_partial: bool,
 }
 
 /// The limits of a machine. The limits of a device are those of the first device. A limit that was

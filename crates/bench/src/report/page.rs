@@ -174,8 +174,9 @@ fn settings(points: &[MergedPoint]) -> impl Iterator<Item = &'static str> {
         ),
         (
             has(|facts| ["pipeline", "engine"].contains(&facts.front.as_str())),
-            "The ring replays batches that were packed beforehand; Pipeline, on one thread, and Engine, on \
-             several, also pack the items and take the results, as your program would.",
+            "The ring replays batches that were packed beforehand; Pipeline and Engine also pack the \
+             items and take the results, as your program would: Pipeline when its caller asks, and Engine on \
+             threads of its own. Both share large batches among all cores.",
         ),
         (
             has(|facts| facts.buckets > 1),
@@ -252,7 +253,7 @@ fn machine(run: &Run) -> Markup {
             dl { @for (name, value) in &facts { div { dt { (name) } dd { (value) } } } }
             @if !run.config.is_empty() {
                 details {
-                    summary { "The config as resolved, with the keys of this version" }
+                    summary { "The config as resolved, with the keys of the version that measured" }
                     pre { (run.config) }
                 }
             }

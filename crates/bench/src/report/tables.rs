@@ -58,7 +58,9 @@ fn host(figures: &Figures) -> TableCell {
 
 fn stage(figures: &Figures, ns: fn(&crate::record::Stages) -> f64) -> TableCell {
     let stages = figures.stages.as_ref();
-    stages.map_or_else(empty_cell, |stages| plain_cell(format::time(ns(stages))))
+    // A device may give both ends of a short stage one time, or the end before the start.
+    let measured = stages.map(ns).filter(|ns| *ns > 0.0);
+    measured.map_or_else(empty_cell, |ns| plain_cell(format::time(ns)))
 }
 
 fn cores(figures: &Figures) -> TableCell {

@@ -65,7 +65,8 @@ pub(super) fn words(run: &Run, points: &[MergedPoint]) -> ReportWords {
         let words = "On the CPU a graph makes the same calls as stream launches.";
         claim(words.to_owned(), "");
     }
-    if let Some((graph, stream)) = launch_slopes(points) {
+    let is_of_graphs = run.backend != "cpu" && !is_noisy_run(points);
+    if let Some((graph, stream)) = launch_slopes(points).filter(|_| is_of_graphs) {
         let words = format!(
             "Each additional kernel costs {} per batch with stream launches, {} with graph replay.",
             format::time(stream),
@@ -96,7 +97,7 @@ pub(super) fn words(run: &Run, points: &[MergedPoint]) -> ReportWords {
     }
     ReportWords {
         headline,
-        trust: trust(points, first.as_ref()),
+        trust: trust(run, points, first.as_ref()),
         claims,
     }
 }
@@ -121,8 +122,18 @@ fn noisy(points: &[MergedPoint]) -> usize {
     points.iter().filter(of_point).count()
 }
 
-/// How far to trust the run: how many points are noisy, and how certain the headline is.
-fn trust(points: &[MergedPoint], headline: Option<&ReplayComparison>) -> String {
+/// How far to trust the run.
+fn trust(run: &Run, points: &[MergedPoint], headline: Option<&ReplayComparison>) -> String {
+    let steady = steady(points, headline);
+    if run.is_partial {
+        format!("The run was stopped before its last point. {steady}")
+    } else {
+        steady
+    }
+}
+
+/// How many points are noisy, and how certain the headline is.
+fn steady(points: &[MergedPoint], headline: Option<&ReplayComparison>) -> String {
     let all = measured(points);
     let noisy = noisy(points);
     let steady = match (all, noisy) {
@@ -155,7 +166,14 @@ fn whole_run(points: &[MergedPoint]) -> Option<String> {
     });
     let (_, rate, facts) = rates.max_by(|a, b| (a.0.cmp(&b.0)).then(a.1.total_cmp(&b.1)))?;
     let name = workload(&facts.workload);
-    Some(format!("{name}: {} atoms/s", format::count(rate)))
+    let threads = match facts.threads {
+        1 => "one thread".to_owned(),
+        threads => format!("{threads} threads"),
+    };
+    Some(format!(
+        "{name}, {threads}: {} atoms/s from start to end",
+        format::count(rate)
+    ))
 }
 
 /// The headline of a run that compares nothing: the rate of a whole run, otherwise the rates of the
@@ -383,9 +401,15 @@ fn latency(points: &[MergedPoint]) -> Option<(String, String)> {
     })?;
     let figures = base.figures()?;
     let closed = format!(
-        "{}: half of the batches finish within {}, 99% (p99) within {}",
+        "{}: half of the batches finish within {}, {} within {}",
         title(&base.facts),
         format::time(figures.closed.p50_ns as f64),
+        // Of fewer batches p99 is the slowest.
+        if figures.closed.count < 100 {
+            "the slowest"
+        } else {
+            "99% (p99)"
+        },
         format::time(figures.closed.p99_ns as f64),
     );
     let open = figures.open.iter().rfind(|open| open.load < 0.95);
@@ -498,6 +522,12 @@ fn others(points: &[MergedPoint]) -> Option<String> {
         figures
             .any(|figures| program(figures, name).is_some_and(|other| other.agrees == Some(false)))
     };
+    let has_graphs = points.iter().any(|point| point.facts.mode != "stream");
+    let but = if has_graphs {
+        " without stream launches"
+    } else {
+        ""
+    };
     let words = |(name, changes): (&str, Vec<PeriodChange>)| {
         let wrong = if differs(name) {
             "; its outputs differ"
@@ -515,7 +545,7 @@ fn others(points: &[MergedPoint]) -> Option<String> {
         };
         let ratios: Vec<f64> = changes.iter().map(|change| change.ratio).collect();
         Some(format!(
-            "{} times as fast as {name} (median of {} points: faster at {}, slower at {}{wrong})",
+            "{} times as fast as {name} (median of {} points{but}: faster at {}, slower at {}{wrong})",
             format::factor(median(&ratios)?),
             changes.len(),
             finding(ChangeFinding::More),

@@ -44,6 +44,7 @@ fn run() -> Run {
             graph_launch_ns: Some(1_430.0),
             fma_per_s: Some(FMA),
         },
+        is_partial: false,
     }
 }
 

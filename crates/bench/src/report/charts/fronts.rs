@@ -69,7 +69,7 @@ pub(super) fn figure(points: &[MergedPoint]) -> Option<Figure> {
         "fronts".to_owned(),
         "Rates of Engine, Pipeline and the ring".to_owned(),
         "A program that gives items and takes results reaches the rate of Engine, or of \
-         Pipeline on one thread. The ring replays batches that were packed beforehand: \
+         Pipeline, which works when its caller asks. The ring replays batches that were packed beforehand: \
          the other charts show its rates, except where they name Engine or Pipeline."
             .to_owned(),
         rows,

@@ -111,15 +111,18 @@ fn distribution(base: &MergedPoint, figures: &Figures) -> Option<Figure> {
         });
     }
     let closed = &figures.closed;
+    // Of fewer batches it is the slowest.
+    let p99 = (closed.count >= 100)
+        .then(|| format!(" 99% within {},", format::time(closed.p99_ns as f64)));
+    let p99 = p99.unwrap_or_default();
     let caption = format!(
-        "{}: in a closed loop half of the batches finish within {}, 99% within {}, and the slowest of \
-         {} within {}. \
+        "{}: in a closed loop half of the batches finish within {},{} and the slowest of {} within {}. \
          {CLOSED_LOOP} The other lines are of batches that arrive at random, at a share of the closed \
          loop's rate; their latency counts from the arrival. \
          {STRETCHED}",
         capital(&title(&base.facts)),
         format::time(closed.p50_ns as f64),
-        format::time(closed.p99_ns as f64),
+        p99,
         format::whole(closed.count),
         format::time(closed.max_ns as f64),
     );

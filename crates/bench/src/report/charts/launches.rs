@@ -5,6 +5,7 @@ use super::super::figure::Figure;
 use super::super::plot::{Dot, Line, Plot};
 use super::super::style::Look;
 use super::super::sweeps::{Sweep, by_kernels, goes_with, medians, slope};
+use crate::diagnosis::is_noisy;
 use crate::format::{self, capital};
 use crate::merged::{MergedPoint, workload};
 
@@ -52,17 +53,30 @@ fn figure(id: String, graph: &Sweep<'_>, stream: &Sweep<'_>) -> Option<Figure> {
     let saved: Vec<(f64, f64)> = saved.collect();
     let (most, time) = *saved.last()?;
     let each = slope(&of_stream)? - slope(&of_graph)?;
-    let saving = if time > 0.0 {
-        format!("Graph replay saves {} per batch", format::time(time))
-    } else {
-        format!("Graph replay costs {} more per batch", format::time(-time))
-    };
+    let is_noisy = [graph, stream].iter().any(|sweep| {
+        let mut points = sweep.points.iter();
+        points.any(|(_, point, _)| {
+            let figures = point.figures();
+            figures.is_some_and(|figures| is_noisy(figures, &point.facts))
+        })
+    });
     let each = if each > 0.0 {
         format!("{} for each additional kernel", format::time(each))
     } else {
         "nothing for an additional kernel".to_owned()
     };
-    let caption = format!("{saving} of {most} kernels: {each}. The shaded area is the time saved.");
+    let saving = if is_noisy {
+        "Some of these points are too noisy to tell what graph replay saves.".to_owned()
+    } else if time > 0.0 {
+        let time = format::time(time);
+        format!(
+            "Graph replay saves {time} per batch of {most} kernels: {each}. The shaded area is the time saved."
+        )
+    } else {
+        let time = format::time(-time);
+        format!("Graph replay costs {time} more per batch of {most} kernels.")
+    };
+    let caption = saving;
     let plot = Plot {
         x: ChartAxis {
             title: "kernels per batch",

@@ -44,7 +44,10 @@ pub(super) fn figure(points: &[MergedPoint]) -> Option<Figure> {
         let ratios: Vec<f64> = changes.iter().map(|change| change.ratio).collect();
         if let (Some(all), 2..) = (Spread::from_values(&ratios), ratios.len()) {
             rows.push(ChartRow {
-                heading: first.then(|| ("All points: median and range".to_owned(), String::new())),
+                heading: first.then(|| {
+                    let heading = "All but stream: median and range";
+                    (heading.to_owned(), String::new())
+                }),
                 label: name.to_owned(),
                 look: Look::for_mode("graph", &[]),
                 value: all.median,

@@ -58,9 +58,10 @@ pub(super) fn figure(points: &[MergedPoint]) -> Option<Figure> {
     }
     Figure::rows(
         "replay".to_owned(),
-        "Graph replay compared with stream launches at the same work".to_owned(),
+        "Graph replay compared with stream launches".to_owned(),
         "To the right of 1x graph replay is faster. The line through a dot is the 99% interval of \
-         the ratio, or its range if there are few repetitions."
+         the ratio, or its range if there are few repetitions. Ratios are of the time per batch; batches of \
+         structures differ a little in what they hold."
             .to_owned(),
         RowChart::of_ratios("times as fast as stream launches", rows),
     )

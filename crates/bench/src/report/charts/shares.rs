@@ -52,8 +52,8 @@ pub(super) fn figure(points: &[MergedPoint]) -> Option<Figure> {
         }
     }
     if rows.iter().any(|row| row.label == BATCH_LATENCY) {
-        caption += " Batch latency is the time of a batch that runs alone, divided by the slots: \
-                    where it bounds, more slots raise the rate.";
+        caption += " Batch latency is the time of a batch, divided by the slots: measured with one \
+                    slot, or as the sum of its stages. Where it bounds, more slots raise the rate.";
     }
     let rows = RowChart {
         axis: ChartAxis {

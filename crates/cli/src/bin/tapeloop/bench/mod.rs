@@ -195,6 +195,10 @@ fn measure(
     if records.is_empty() {
         return measured.map(|()| INTERRUPTED);
     }
+    let is_partial = measured.is_err() || interrupt.has_stopped();
+    records
+        .iter_mut()
+        .for_each(|record| record.run.is_partial = is_partial);
     let page = config.output.join(REPORT);
     tapeloop_files::replace(&page, report::html(&records)?.as_bytes()).within(|| shown(&page))?;
     // The page has what was measured before the error.
