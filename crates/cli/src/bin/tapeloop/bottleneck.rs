@@ -9,11 +9,11 @@ use tapeloop_cli::core_time::MachineTime;
 /// The smallest share of busy threads with which the processors count as what bounds a run.
 const BUSY_SHARE_MIN: f64 = 0.85;
 
-/// The smallest number of cores that other programs keep busy, as a share of the run's threads, with which they
+/// The smallest number of cores that other processes keep busy, as a share of the run's threads, with which they
 /// count as what bounds a run.
 const OTHERS_SHARE_MIN: f64 = 0.25;
 
-/// Shorter runs are not compared with other programs.
+/// Shorter runs are not compared with other processes.
 const CLOCK_TIME_MIN: Duration = Duration::from_secs(1);
 
 /// The smallest ratio of wall time to processor time with which reading counts as waiting for files.
@@ -102,7 +102,7 @@ impl Cores {
         format!("{sentence}. What would help: {help}")
     }
 
-    /// How many cores other programs kept busy, if they left this run none that were idle.
+    /// How many cores other processes kept busy, if they left this run none that were idle.
     fn other_programs(&self) -> Option<f64> {
         // The machine's clock counts hundredths of a second.
         let machine = self.machine.filter(|_| self.elapsed >= CLOCK_TIME_MIN);
@@ -114,7 +114,7 @@ impl Cores {
 
     fn others_bound(&self, others: f64) -> String {
         format!(
-            "bound by other programs: they kept {others:.1} cores busy, and this run {:.1} with {} threads \
+            "bound by other processes: they kept {others:.1} cores busy, and this run {:.1} with {} threads \
              set. What would help: a machine that does less at the same time",
             self.cores(self.all.as_secs_f64()),
             self.threads
@@ -272,12 +272,12 @@ mod tests {
         };
         let statistics = bound_on_cpu(Stage::Device);
         let said = among(39.0, 40.0).bound(&statistics);
-        for part in ["other programs: they kept 1.9 cores busy", "this run 2.0"] {
+        for part in ["other processes: they kept 1.9 cores busy", "this run 2.0"] {
             assert!(said.contains(part), "{said}");
         }
         for cores in [among(39.0, 80.0), among(25.0, 28.0), cores(2, 1, 20)] {
             let said = cores.bound(&statistics);
-            assert!(!said.contains("other programs"), "{said}");
+            assert!(!said.contains("other processes"), "{said}");
         }
     }
 
