@@ -183,7 +183,7 @@ fn labelled(text: &mut String, label: &str, list: &str) {
     wrap(text, start, INDENT + LABEL, list);
 }
 
-/// Appends `start` and then `words`, wrapped at [`WIDTH`]. Lines after the first are indented by
+/// Appends `start` and then `words`, wrapped at 80 characters. Lines after the first are indented by
 /// `hang`.
 pub fn wrap(text: &mut String, start: String, hang: usize, words: &str) {
     let mut line = start;

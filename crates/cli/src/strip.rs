@@ -1,11 +1,11 @@
 //! A structure's features along its sequence, as a drawing: of a structure with its results, or of its rows
 //! in a table of residues ([`draw_table`]).
 //!
-//! The sequence is cut into blocks of equal length, of up to [`PER_BLOCK`] residues. Below the
+//! The sequence is cut into blocks of equal length, of up to 100 residues. Below the
 //! residues of a block is a track for each column, under the heading of its group. Columns that are
 //! null or equal at all residues, those of indices, and those of more words than there are colours
 //! are named in the header instead. Colours are classes of a style
-//! sheet ([`style`]), so that one file is readable on light and on dark ground.
+//! sheet, so that one file is readable on light and on dark ground.
 
 mod of_table;
 mod style;
