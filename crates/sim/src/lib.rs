@@ -283,13 +283,20 @@ unsafe impl Backend for SimBackend {
         let bytes = (**contents).as_ref();
         memory.check_key(self.shared.allocation_key)?;
         memory.check_size(bytes.len())?;
-        let mut device = self.shared.device.lock();
-        if device.supervised && device.check_lost().is_err() {
+        let keep = |device: &mut Device| {
             device.filled.insert(memory.address(), Arc::clone(contents));
-            return Ok(());
-        }
-        drop(device);
-        let device = self.enter("a copy that the host waits for")?;
+        };
+        let device = match self.enter("a copy that the host waits for") {
+            Ok(device) => device,
+            Err(error) => {
+                let mut device = self.shared.device.lock();
+                if device.supervised && device.check_lost().is_err() {
+                    keep(&mut device);
+                    return Ok(());
+                }
+                return Err(error);
+            }
+        };
         let lease = memory.lease_to_refill()?;
         let (mut device, _lease) = self.turn_with(device, memory, 0..bytes.len(), lease)?;
         device
@@ -299,7 +306,7 @@ unsafe impl Backend for SimBackend {
             .as_mut_slice()
             .copy_from_slice(bytes);
         if device.supervised {
-            device.filled.insert(memory.address(), Arc::clone(contents));
+            keep(&mut device);
         }
         Ok(())
     }

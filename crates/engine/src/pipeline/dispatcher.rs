@@ -107,11 +107,10 @@ impl<W: Workload> Dispatcher<W> {
         Ok(())
     }
 
-    /// Changes the contents of the resident buffers for the items that are added from now on.
-    pub(super) fn set_resident(self: &Arc<Self>, version: &Arc<ResidentVersion>) {
-        let mut queue = self.queue.lock();
-        queue.set_resident(&self.shared, version);
-        self.unlock_and_start(queue);
+    /// Changes the contents of the resident buffers for the items that are added from now on. Starts nothing:
+    /// [`Self::start_ready`] does.
+    pub(super) fn set_resident(&self, version: &Arc<ResidentVersion>) {
+        self.queue.lock().set_resident(&self.shared, version);
     }
 
     /// Closes the open batch. The next items belong to a run with these results, or to none.

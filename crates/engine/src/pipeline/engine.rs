@@ -406,12 +406,14 @@ impl<W: Workload> Engine<W> {
     /// them; the others keep their contents. All that it takes change together, or none if it fails.
     ///
     /// Items that were submitted before are computed with the old contents, and those that are submitted from
-    /// now on with the new ones, also where an item runs again. To that end this closes the open batch.
+    /// now on with the new ones, also where an item runs again. One that waits for room has those of the time
+    /// when there is room for it. To that end this closes the open batch.
     ///
     /// Each buffer has two copies on each device. The new contents are copied, on a stream of their own, to the
     /// one that no batch uses, while batches run with the other. So no batch waits, except that the first one
-    /// of each slot sets the addresses in its graph: parameters of kernels and copies are set one by one, the
-    /// call of a library is captured again, and in mode resident a loop is made anew, which takes milliseconds.
+    /// of each bucket of a slot sets the addresses in its graph: parameters of kernels and copies are set one by
+    /// one, the call of a library is captured again, and in mode resident a loop is made anew, which takes
+    /// milliseconds, as does a graph with timestamps for the next batch that a timeline samples.
     /// This waits for the batches with the contents before the current ones, which have the other copy. A
     /// supervised device keeps both contents on the host too, and a batch may wait while its process copies.
     ///
@@ -449,8 +451,11 @@ impl<W: Workload> Engine<W> {
             &shared.ended,
             |device| shared.devices[device].get().is_some(),
             |views| write(&shared.program.buffers, views),
-            |version| self.dispatcher().set_resident(&version),
-        )
+            |version| self.dispatcher().set_resident(version),
+        )?;
+        // What closed begins outside of the lock of replacements, as it may run the embedder's code.
+        self.dispatcher().start_ready();
+        Ok(())
     }
 
     /// Takes no more items from now on. Submissions that wait for room fail, and what was submitted before

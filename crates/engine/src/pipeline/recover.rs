@@ -315,6 +315,7 @@ impl<'a, W: Workload> Hunt<'a, W> {
         let mut part: Box<Batch<W>> = Box::default();
         (part.first, part.number) = (self.batch.first, self.batch.number);
         part.uniforms.clone_from(&self.batch.uniforms);
+        part.resident.clone_from(&self.batch.resident);
         let mut indices = Vec::with_capacity(range.len());
         for &index in &self.placed[range] {
             let entry = &mut self.entries[index];

@@ -185,8 +185,9 @@ impl Replaceable {
         (Arc::new(version), ended)
     }
 
-    /// Gives the buffers that `write` takes the contents that it writes, and passes the new version to `start`,
-    /// after which no batch begins with the current one. `is_lost` tells which devices are not used any more.
+    /// Gives the buffers that `write` takes the contents that it writes, and passes the new version to `set`,
+    /// after which no batch gets the current one. `set` runs none of the embedder's code. `is_lost` tells which
+    /// devices are not used any more.
     ///
     /// # Errors
     /// The errors of `write`, of [`Backend::refill`], and of an engine that ends meanwhile. The contents are then
@@ -196,7 +197,7 @@ impl Replaceable {
         engine: &Ending,
         is_lost: impl Fn(usize) -> bool,
         write: impl FnOnce(&mut ResidentViews<'_>) -> Result<()>,
-        start: impl FnOnce(Arc<ResidentVersion>),
+        set: impl FnOnce(&Arc<ResidentVersion>),
     ) -> Result<()> {
         let zeros = self.buffers.iter().map(|(id, decl)| (*id, decl));
         let mut contents = ResidentContents::zeros(zeros)?;
@@ -229,7 +230,7 @@ impl Replaceable {
         let (version, ended) = self.version(state.number + 1, &current);
         (state.number, state.current) = (version.number, current);
         state.before = std::mem::replace(&mut state.ended, ended);
-        start(version);
+        set(&version);
         Ok(())
     }
 }

@@ -188,11 +188,11 @@ impl Kernel {
     }
 
     /// Makes `warm_up` run before a library call is captured, outside of the capture: in each slot, before it makes
-    /// the first graph of a bucket. A library that allocates or compiles at its first call does so then, where it
+    /// the graph of a bucket. A library that allocates or compiles at its first call does so then, where it
     /// may; in a capture the driver refuses it. The engine waits until the work that it submits is done.
     ///
-    /// It gets what the call gets, and may be the same closure. The buffers hold zeros, or what an earlier batch
-    /// left. In [`Mode::Stream`](crate::replay::Mode::Stream) and without a GPU it does not run.
+    /// It gets what the call gets, and may be the same closure. The buffers hold zeros, what an earlier batch left,
+    /// or what the host has written for the next one. In [`Mode::Stream`](crate::replay::Mode::Stream) and without a GPU it does not run.
     ///
     /// ```
     /// use tapeloop_engine::record::{Kernel, LibraryCall};

@@ -160,24 +160,13 @@ impl Bindings {
         }
     }
 
-    /// These bindings with resident buffers bound to other memory of the same sizes. The slot adopts it in place of
-    /// what it replaces: a call of a library counts as a read of all memory that the slot has adopted.
-    pub(super) fn with_resident(
-        &self,
-        slot: &mut dyn DeviceSlot,
-        resident: &[(BufferId, AllocationView)],
-    ) -> Result<Self> {
+    /// These bindings with resident buffers bound to other memory of the same sizes.
+    pub(super) fn with_resident(&self, resident: &[(BufferId, AllocationView)]) -> Self {
         let mut bindings = self.clone();
         for (id, view) in resident {
-            let place = &mut bindings.buffers[id.index()].device;
-            if let Some(old) = place.replace(view.clone()) {
-                slot.disown(old.allocation());
-            }
+            bindings.buffers[id.index()].device = Some(view.clone());
         }
-        for allocation in bindings.allocations() {
-            slot.adopt(allocation)?;
-        }
-        Ok(bindings)
+        bindings
     }
 
     /// The recording.

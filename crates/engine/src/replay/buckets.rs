@@ -146,6 +146,7 @@ fn check_same_shape(largest: &Recording, other: &Recording) -> Result<()> {
     let buffers_agree = largest.buffers().len() == other.buffers().len()
         && largest.buffers().iter().zip(other.buffers()).all(|(a, b)| {
             (&a.name, a.dtype, a.unit, a.view) == (&b.name, b.dtype, b.unit, b.view)
+                && a.is_replaceable == b.is_replaceable
                 && a.len >= b.len
         });
     let commands_agree = largest.commands().len() == other.commands().len()

@@ -5,6 +5,7 @@ use super::batch::Batch;
 use super::bindings::refuse_workload;
 use super::declared_memory::check_apart;
 use super::dot::Title;
+use super::graph_retry::is_of_graph;
 use super::ready_batch::ReadyBatch;
 use super::ready_buckets::{BucketState, ReadyBuckets};
 use super::shadow_check::{run_twice, runs_once};
@@ -172,9 +173,10 @@ impl Executor {
         for view in self.buckets.declared.views() {
             slot.adopt(view.allocation())?;
         }
+        self.buckets.resident.adopt(slot)?;
         let mut replay = Replay::default();
         let bucket = self.buckets.make_ready_for(slot, bucket, &mut replay)?;
-        self.bind_resident(slot, bucket)?;
+        let bucket = self.bind_resident(slot, bucket, &mut replay)?;
         self.buckets.replays += 1;
         let runs_twice = self.is_check_due(bucket);
         let ReadyBuckets {
@@ -310,43 +312,49 @@ impl Executor {
         for (id, view) in memory {
             let mut views = resident.views.iter_mut();
             let known = views.find(|(known, _)| known == id);
-            known.expect("a resident buffer of the recording").1 = view.clone();
+            let (_, known) = known.expect("a resident buffer of the recording");
+            resident.former.push(std::mem::replace(known, view.clone()));
         }
     }
 
-    /// Gives a ready bucket the memory that resident buffers have now.
-    fn bind_resident(&mut self, slot: &mut dyn DeviceSlot, bucket: usize) -> Result<()> {
+    /// Gives a ready bucket the memory that resident buffers have now. Returns the bucket that the batch runs
+    /// in, which is another one if the device refuses the graph with these addresses.
+    fn bind_resident(
+        &mut self,
+        slot: &mut dyn DeviceSlot,
+        bucket: usize,
+        replay: &mut Replay,
+    ) -> Result<usize> {
         let ReadyBuckets {
             states, resident, ..
         } = &self.buckets;
         let state = &states[bucket];
         if state.resident == resident.version {
-            return Ok(());
+            return Ok(bucket);
         }
-        let version = resident.version;
-        let old = state
-            .bindings
-            .clone()
-            .expect("bound when it was made ready");
-        let bindings = old.with_resident(slot, &resident.views)?;
-        match self.adopt_and_climb(slot, bucket, &bindings, Rung::Unchanged) {
-            Ok((_, batch, audit)) => {
-                let state = &mut self.buckets.states[bucket];
-                let ready = state.ready.as_mut().expect("made ready by the caller");
-                ready.discard_timed(slot);
-                (ready.batch, ready.audit) = (batch, audit);
-                (state.bindings, state.resident) = (Some(bindings), version);
-                Ok(())
-            }
-            Err(error) => {
-                // The next batch tries again.
-                bindings.allocations().for_each(|used| slot.disown(used));
-                for allocation in old.allocations() {
-                    slot.adopt(allocation)?;
+        let (Some(ready), Some(bindings)) = (&state.ready, &state.bindings) else {
+            unreachable!("made ready by the caller");
+        };
+        // A loop has a copy of the graph, and the next one may need its place.
+        if !ready.is_resident {
+            let bindings = bindings.with_resident(&resident.views);
+            match self.adopt_and_climb(slot, bucket, &bindings, Rung::Unchanged) {
+                Ok((_, batch, audit)) => {
+                    let state = &mut self.buckets.states[bucket];
+                    let ready = state.ready.as_mut().expect("made ready by the caller");
+                    ready.discard_timed(slot);
+                    (ready.batch, ready.audit) = (batch, audit);
+                    state.bindings = Some(bindings);
+                    state.resident = self.buckets.resident.version;
+                    return Ok(bucket);
                 }
-                Err(error.within("resident buffers"))
+                Err(error) if is_of_graph(&error) => {}
+                Err(error) => return Err(error.within("resident buffers")),
             }
         }
+        self.buckets.drop_ready(slot, bucket);
+        let bucket = self.buckets.make_ready_for(slot, bucket, replay)?;
+        self.bind_resident(slot, bucket, replay)
     }
 
     /// Refuses bindings that a ready bucket cannot take.

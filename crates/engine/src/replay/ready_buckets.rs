@@ -33,6 +33,23 @@ pub(super) struct ResidentMemory {
     /// 0 for the memory that the buckets were bound to at first.
     pub(super) version: u64,
     pub(super) views: Vec<(BufferId, AllocationView)>,
+    /// What the slot has adopted in place of some of these.
+    pub(super) former: Vec<AllocationView>,
+}
+
+impl ResidentMemory {
+    /// Lets the slot adopt the memory in place of the former. A kernel that follows pointers in device memory
+    /// counts as a read of all that a slot has adopted, which must not be the copy that is to be filled.
+    pub(super) fn adopt(&mut self, slot: &mut dyn DeviceSlot) -> Result<()> {
+        if self.former.is_empty() {
+            return Ok(());
+        }
+        for former in self.former.drain(..) {
+            slot.disown(former.allocation());
+        }
+        let mut views = self.views.iter();
+        views.try_for_each(|(_, view)| slot.adopt(view.allocation()))
+    }
 }
 
 /// Makes buckets ready, and keeps at most [`Policy::ready_max`] of them so.
@@ -76,6 +93,7 @@ impl ReadyBuckets {
             resident: ResidentMemory {
                 version: 0,
                 views: buckets.resident().to_vec(),
+                former: Vec::new(),
             },
             buckets: Arc::clone(buckets),
             declared: DeclaredMemory::default(),
@@ -94,12 +112,12 @@ impl ReadyBuckets {
     /// # Errors
     /// The errors of [`Bindings::new`].
     fn bind(&mut self, slot: &mut dyn DeviceSlot, bucket: usize) -> Result<&Bindings> {
-        let ResidentMemory { version, views } = &self.resident;
+        let ResidentMemory { version, views, .. } = &self.resident;
         let bindings = match self.states[bucket].bindings.take() {
             Some(bindings) if self.states[bucket].resident == *version => bindings,
             Some(bindings) => {
                 self.states[bucket].resident = *version;
-                bindings.with_resident(slot, views)?
+                bindings.with_resident(views)
             }
             None => {
                 let recording = &self.buckets.as_slice()[bucket].recording;

@@ -23,6 +23,7 @@ mod leases;
 mod mapped;
 mod outgrown;
 mod pipeline;
+mod replaced;
 mod side_by_side;
 mod soundness;
 mod statistics;

@@ -18,6 +18,9 @@ impl<W: Workload> Dispatcher<W> {
         failure: Option<Error>,
         outputs: &mut Vec<Result<W::Output>>,
     ) {
+        // A replacement of resident buffers waits for the batches with earlier contents. What the answer wakes
+        // may replace them.
+        batch.resident = None;
         let (reply, ordered) = (batch.reply.take(), batch.ordered.take());
         let through = batch.entries.drain(..).zip(outputs.drain(..));
         let completions = through.map(|(entry, result)| {
@@ -45,8 +48,6 @@ impl<W: Workload> Dispatcher<W> {
             }
             (None, None) => unreachable!("a batch is of tickets or of a run"),
         }
-        // A replacement of resident buffers waits for the batches with earlier contents.
-        batch.resident = None;
         self.shared.batches.give_back(batch);
         self.answered.fetch_add(1, SeqCst);
         // A change that changes nothing: either this sees that the engine closes, or `close` and
