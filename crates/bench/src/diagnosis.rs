@@ -18,7 +18,7 @@ const SLOWDOWN_MAX: f64 = 1.25;
 /// The smallest share of the time in which a spinning thread runs if it does not sleep.
 const BUSY_MIN: f64 = 0.9;
 
-/// The time of a batch that runs alone, divided by the number of slots.
+/// The time of a batch, divided by the number of slots: measured with one slot, or the sum of its stages.
 pub(crate) const BATCH_LATENCY: &str = "batch latency";
 
 /// The largest interquartile range of repetitions, as a share of their median, without a warning.

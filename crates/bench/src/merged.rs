@@ -1,5 +1,6 @@
 //! The points of a run: records of the same point are merged and named.
 
+use super::diagnosis::is_noisy;
 use super::format;
 use super::record::{Figures, Outcome, PointFacts, Record, Reference, Run};
 use super::statistics::{Spread, median};
@@ -107,6 +108,12 @@ impl MergedPoint {
             (Outcome::Measured(_), Outcome::Refused(_)) => self.outcome = record.outcome.clone(),
             (Outcome::Refused(_), _) => {}
         }
+    }
+
+    /// Whether it was measured, and is too noisy to be compared with another.
+    pub(crate) fn is_noisy(&self) -> bool {
+        let figures = self.figures();
+        figures.is_some_and(|figures| is_noisy(figures, &self.facts))
     }
 
     pub(crate) fn is_base(&self) -> bool {

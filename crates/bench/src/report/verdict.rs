@@ -114,12 +114,7 @@ fn measured(points: &[MergedPoint]) -> usize {
 
 /// The number of noisy points.
 fn noisy(points: &[MergedPoint]) -> usize {
-    let of_point = |point: &&MergedPoint| {
-        point
-            .figures()
-            .is_some_and(|figures| is_noisy(figures, &point.facts))
-    };
-    points.iter().filter(of_point).count()
+    points.iter().filter(|point| point.is_noisy()).count()
 }
 
 /// How far to trust the run.

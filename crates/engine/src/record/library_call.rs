@@ -192,7 +192,8 @@ impl Kernel {
     /// may; in a capture the driver refuses it. The engine waits until the work that it submits is done.
     ///
     /// It gets what the call gets, and may be the same closure. The buffers hold zeros, what an earlier batch left,
-    /// or what the host has written for the next one. In [`Mode::Stream`](crate::replay::Mode::Stream) and without a GPU it does not run.
+    /// or what the host has written for the next one. In [`Mode::Stream`](crate::replay::Mode::Stream) and without
+    /// a GPU it does not run.
     ///
     /// ```
     /// use tapeloop_engine::record::{Kernel, LibraryCall};

@@ -286,11 +286,8 @@ impl Executor {
         self.check_update(slot, bucket, &bindings).within(place)?;
         let updated = self.adopt_and_climb(slot, bucket, &bindings, least);
         let (rung, unused) = match updated {
-            Ok((rung, batch, audit)) => {
+            Ok(rung) => {
                 let state = &mut self.buckets.states[bucket];
-                let ready = state.ready.as_mut().expect("made ready above");
-                ready.discard_timed(slot);
-                (ready.batch, ready.audit) = (batch, audit);
                 state.is_rebound = true;
                 let old = state.bindings.replace(bindings);
                 (Ok(rung), old.expect("bound when it was made ready"))
@@ -339,11 +336,8 @@ impl Executor {
         if !ready.is_resident {
             let bindings = bindings.with_resident(&resident.views);
             match self.adopt_and_climb(slot, bucket, &bindings, Rung::Unchanged) {
-                Ok((_, batch, audit)) => {
+                Ok(_) => {
                     let state = &mut self.buckets.states[bucket];
-                    let ready = state.ready.as_mut().expect("made ready by the caller");
-                    ready.discard_timed(slot);
-                    (ready.batch, ready.audit) = (batch, audit);
                     state.bindings = Some(bindings);
                     state.resident = self.buckets.resident.version;
                     return Ok(bucket);
@@ -374,13 +368,14 @@ impl Executor {
         self.buckets.declared.check(bindings)
     }
 
+    /// Gives a ready bucket the addresses of other bindings, which the caller keeps with it.
     fn adopt_and_climb(
         &mut self,
         slot: &mut dyn DeviceSlot,
         bucket: usize,
         bindings: &Bindings,
         least: Rung,
-    ) -> Result<(Rung, Batch, Audit)> {
+    ) -> Result<Rung> {
         for allocation in bindings.allocations() {
             slot.adopt(allocation)?;
         }
@@ -400,7 +395,11 @@ impl Executor {
             }
             failure.error
         })?;
-        Ok((rung, batch, audit))
+        let ready = self.buckets.states[bucket].ready.as_mut();
+        let ready = ready.expect("it climbed");
+        ready.discard_timed(slot);
+        (ready.batch, ready.audit) = (batch, audit);
+        Ok(rung)
     }
 
     /// Lets pointers in structs point into an embedder's memory. All declared memory counts as

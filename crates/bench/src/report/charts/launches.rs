@@ -5,7 +5,6 @@ use super::super::figure::Figure;
 use super::super::plot::{Dot, Line, Plot};
 use super::super::style::Look;
 use super::super::sweeps::{Sweep, by_kernels, goes_with, medians, slope};
-use crate::diagnosis::is_noisy;
 use crate::format::{self, capital};
 use crate::merged::{MergedPoint, workload};
 
@@ -55,17 +54,14 @@ fn figure(id: String, graph: &Sweep<'_>, stream: &Sweep<'_>) -> Option<Figure> {
     let each = slope(&of_stream)? - slope(&of_graph)?;
     let is_noisy = [graph, stream].iter().any(|sweep| {
         let mut points = sweep.points.iter();
-        points.any(|(_, point, _)| {
-            let figures = point.figures();
-            figures.is_some_and(|figures| is_noisy(figures, &point.facts))
-        })
+        points.any(|(_, point, _)| point.is_noisy())
     });
     let each = if each > 0.0 {
         format!("{} for each additional kernel", format::time(each))
     } else {
         "nothing for an additional kernel".to_owned()
     };
-    let saving = if is_noisy {
+    let caption = if is_noisy {
         "Some of these points are too noisy to tell what graph replay saves.".to_owned()
     } else if time > 0.0 {
         let time = format::time(time);
@@ -76,7 +72,6 @@ fn figure(id: String, graph: &Sweep<'_>, stream: &Sweep<'_>) -> Option<Figure> {
         let time = format::time(-time);
         format!("Graph replay costs {time} more per batch of {most} kernels.")
     };
-    let caption = saving;
     let plot = Plot {
         x: ChartAxis {
             title: "kernels per batch",
