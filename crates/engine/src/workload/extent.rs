@@ -104,15 +104,21 @@ impl Extent {
     #[inline]
     #[must_use]
     pub fn fits(self, capacity: Extent) -> bool {
-        let axes = self.0.iter().zip(capacity.0);
-        axes.fold(0, |excess, (&length, max)| excess | u32::from(length > max)) == 0
+        let mut exceeds = false;
+        for axis in 0..LANES {
+            exceeds |= self.0[axis] > capacity.0[axis];
+        }
+        !exceeds
     }
 
     /// Whether it reaches `lengths` along any axis.
     #[inline]
     pub(crate) fn reaches_any(self, lengths: Extent) -> bool {
-        let axes = self.0.iter().zip(lengths.0);
-        axes.fold(0, |any, (&length, limit)| any | u32::from(length >= limit)) != 0
+        let mut reaches = false;
+        for axis in 0..LANES {
+            reaches |= self.0[axis] >= lengths.0[axis];
+        }
+        reaches
     }
 
     /// With the longest length in place of 0.
