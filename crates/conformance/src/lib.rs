@@ -44,6 +44,7 @@
 //! | [`verify`] | a batch may run twice, as launches and as a graph, with the same inputs | order of work |
 //! | [`timestamps`] | times of batches, which cost nothing unless asked for | `timestamps` |
 //! | [`leases`] | results that borrow the memory of a slot stay as they are | `host`, dropping slots |
+//! | [`device_data`] | batches are copied from device memory in the order of work, and results stay there | `adopt`, leases, `Op::Copy` |
 //! | [`loops`] | graphs that a loop on the device replays, or the refusal | `make_resident` |
 //! | [`recovery`] | a supervised device that is lost comes back with everything that it had | `revive` |
 //!
@@ -73,6 +74,8 @@
 
 pub mod allocations;
 pub mod audit;
+pub mod chained;
+pub mod device_data;
 pub mod forward;
 pub mod gather;
 pub mod give;
@@ -199,6 +202,13 @@ macro_rules! scenarios {
             results_outlive_their_engine_and_go_to_other_threads,
             an_engine_and_the_results_that_it_lent_are_dropped_at_once,
             many_threads_hold_and_drop_results_of_large_and_small_batches,
+        }
+        $crate::scenarios! { @group $attributes $run, device_data:
+            one_engine_takes_what_another_left_on_the_device,
+            kept_results_stay_as_they_are,
+            a_pipeline_chains_on_the_device,
+            an_item_with_wrong_memory_is_refused_alone,
+            a_buffer_of_a_pool_is_taken_and_written_in_turn,
         }
         $crate::scenarios! { @group $attributes $run, loops:
             mode_resident_is_right_or_refused_and_launches_take_its_place,

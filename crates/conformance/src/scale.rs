@@ -55,6 +55,22 @@ fn scale(launch: &mut TwinLaunch<'_>, before: impl Fn(&[f32])) {
     }
 }
 
+fn kernel_without_twin() -> Kernel {
+    let kernel = Kernel::new("scale_vectors")
+        .reads::<u32>("header")
+        .reads::<f32>("x")
+        .writes::<f32>("y")
+        .scalar::<f32>("factor")
+        .changeable("factor");
+    // SAFETY: the kernel touches what the header counts of its buffers.
+    unsafe { kernel.code(&Image::cuda("scale.cu", TEXT)) }
+}
+
+/// The kernel: header, elements, results and a factor.
+pub(crate) fn scale_kernel() -> Kernel {
+    kernel_without_twin().twin(TWINS[0].1)
+}
+
 impl Scale {
     /// Multiplies by `factor`.
     pub fn new(factor: f32) -> Self {
@@ -68,16 +84,8 @@ impl Scale {
     }
 
     fn with_kernel(factor: f32, with_twin: impl FnOnce(Kernel) -> Kernel) -> Self {
-        let kernel = Kernel::new("scale_vectors")
-            .reads::<u32>("header")
-            .reads::<f32>("x")
-            .writes::<f32>("y")
-            .scalar::<f32>("factor")
-            .changeable("factor");
-        // SAFETY: the kernel touches what the header counts of its buffers.
-        let kernel = unsafe { kernel.code(&Image::cuda("scale.cu", TEXT)) };
         Scale {
-            kernel: with_twin(kernel),
+            kernel: with_twin(kernel_without_twin()),
             factor,
             capacity_min: 0,
         }

@@ -134,7 +134,9 @@ pub use record::{Buffer, Image, Kernel, Recorder, Recording, TwinLaunch};
 pub use replay::{Bindings, Executor, Mode, Policy};
 pub use tapeloop_error as error;
 pub use tapeloop_error::{Error, ErrorKind, ErrorScope, Result};
-pub use workload::{Completion, Extent, Leased, ReadViews, Sink, Workload, WriteViews};
+pub use workload::{
+    Completion, DeviceInputs, DeviceLeased, Extent, Leased, ReadViews, Sink, Workload, WriteViews,
+};
 
 /// What the other crates of tapeloop use. It may change with every version.
 #[doc(hidden)]

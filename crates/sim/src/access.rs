@@ -36,6 +36,7 @@ impl ResolvedOp {
         match self.op {
             Op::Upload { .. } => Action::Upload,
             Op::Download { .. } => Action::Download,
+            Op::Copy { .. } => Action::Copy,
             Op::Memset { .. } => Action::Memset,
             Op::Launch { function, .. } => Action::Kernel(function),
             Op::Timestamp { .. } => Action::Timestamp,

@@ -214,6 +214,7 @@ impl Device {
     pub(super) fn operation(&self, action: Action) -> String {
         match action {
             Action::Upload => "upload".to_owned(),
+            Action::Copy => "copy".to_owned(),
             Action::Download => "download".to_owned(),
             Action::Memset => "memset".to_owned(),
             Action::Timestamp => "timestamp".to_owned(),
@@ -423,7 +424,10 @@ impl Device {
             Some(Work::Run(run)) => {
                 let node = run.choose(random);
                 let steps = Arc::clone(&run.steps);
-                let copies = matches!(steps[node].op, Op::Upload { .. } | Op::Download { .. });
+                let copies = matches!(
+                    steps[node].op,
+                    Op::Upload { .. } | Op::Download { .. } | Op::Copy { .. }
+                );
                 let plan = &mut self.plan;
                 let part = run.next_part(node, || {
                     if copies {

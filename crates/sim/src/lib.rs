@@ -381,7 +381,7 @@ impl Device {
     fn fill_slot(&mut self, slot: u32, buffers: &[BufferDecl]) -> Result<Views> {
         let mut views = Views::default();
         for decl in buffers {
-            if decl.view == View::Resident {
+            if !decl.view.is_in_slot() {
                 let addresses = Addresses {
                     device: 0,
                     host: None,
@@ -399,13 +399,13 @@ impl Device {
             let device = take(&mut self.memory, Space::Device)?;
             let is_per_batch = matches!(decl.unit, Unit::PerBatch { .. });
             self.memory.at_mut(device).kernels_read_only_written =
-                is_per_batch || decl.view != View::Upload;
+                is_per_batch || !matches!(decl.view, View::Upload | View::DeviceInput);
             let host = match decl.view {
-                View::Device | View::Resident => None,
                 View::Upload | View::Download => {
                     let host = take(&mut self.memory, Space::Pinned)?;
                     Some((host, self.memory.fresh(bytes)?))
                 }
+                _ => None,
             };
             let addresses = Addresses {
                 device,

@@ -210,6 +210,7 @@ impl Memory {
                 host,
                 bytes,
             } => (device, host, cut(bytes)),
+            Op::Copy { from, to, bytes } => (from, to, cut(bytes)),
             Op::Memset {
                 device,
                 byte,

@@ -53,6 +53,10 @@ fn operands(op: &Op, kernel: Option<&Kernel>) -> Vec<Operand> {
             Operand::copied(device, bytes, Access::Read, Space::Device),
             Operand::copied(host, bytes, Access::Write, Space::Pinned),
         ],
+        &Op::Copy { from, to, bytes } => vec![
+            Operand::copied(from, bytes, Access::Read, Space::Device),
+            Operand::copied(to, bytes, Access::Write, Space::Device),
+        ],
         &Op::Memset { device, bytes, .. } => {
             vec![Operand::copied(device, bytes, Access::Write, Space::Device)]
         }

@@ -142,6 +142,7 @@ pub(super) struct Actor {
 pub(super) enum Action {
     Upload,
     Download,
+    Copy,
     Memset,
     Kernel(FunctionId),
     Timestamp,

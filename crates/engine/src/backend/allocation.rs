@@ -368,6 +368,16 @@ impl AllocationView {
         self.bytes
     }
 
+    /// This part and the next one; `None` unless `next` starts where it ends.
+    pub(crate) fn followed_by(&self, next: &AllocationView) -> Option<AllocationView> {
+        let follows =
+            self.allocation.is(&next.allocation) && self.offset + self.bytes == next.offset;
+        follows.then(|| AllocationView {
+            bytes: self.bytes + next.bytes,
+            ..self.clone()
+        })
+    }
+
     /// Whether both have a byte in common.
     pub fn overlaps(&self, other: &AllocationView) -> bool {
         let end = |view: &AllocationView| view.offset + view.bytes;

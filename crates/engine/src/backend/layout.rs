@@ -1,14 +1,14 @@
 //! How one slot's share of the arenas is cut up.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::record::{BufferDecl, View};
+use crate::record::BufferDecl;
 
 /// Every buffer starts at a multiple of this, as cuMemAlloc's own allocations do, so
 /// that kernels may read vectors and coalesce from a buffer's first element.
 pub const ALIGN_BYTES: usize = 256;
 
-/// The size and the offsets of one buffer in its slot's shares of the arenas, in bytes. A resident
-/// buffer takes none.
+/// The size and the offsets of one buffer in its slot's shares of the arenas, in bytes. A buffer that
+/// is an allocation of its own takes none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BufferRange {
     /// The size.
@@ -48,9 +48,10 @@ impl Layout {
                 Some(start)
             };
             let device = take(&mut layout.device_bytes)?;
-            let host = match buffer.view {
-                View::Device | View::Resident => None,
-                View::Upload | View::Download => Some(take(&mut layout.host_bytes)?),
+            let host = if buffer.view.is_on_host() {
+                Some(take(&mut layout.host_bytes)?)
+            } else {
+                None
             };
             layout.buffers.push(BufferRange {
                 bytes,

@@ -28,6 +28,16 @@ pub enum Op {
         /// Size in bytes.
         bytes: usize,
     },
+    /// Copies within the device, in device memory that does not overlap. It is given to a slot by itself: a
+    /// graph refuses it.
+    Copy {
+        /// Device address.
+        from: u64,
+        /// Device address.
+        to: u64,
+        /// Size in bytes.
+        bytes: usize,
+    },
     /// Sets every byte.
     Memset {
         /// Device address.
@@ -96,13 +106,18 @@ impl<'a> GraphSource<'a> {
         matches!(self, GraphSource::Captured(_))
     }
 
-    /// Refuses a graph without operations, and a node that runs after itself or a later one.
+    /// Refuses a graph without operations or with an [`Op::Copy`], and a node that runs after itself or a
+    /// later one.
     ///
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage).
     pub fn check(self) -> Result<()> {
         if self.ops().len() == 0 {
             return Err(Error::usage("the graph has no operation"));
+        }
+        if self.ops().any(|op| matches!(op, Op::Copy { .. })) {
+            let error = Error::usage("a graph does not copy within the device");
+            return Err(error.fix("give the copy to the slot before the graph"));
         }
         let GraphSource::Explicit(nodes) = self else {
             return Ok(());
@@ -124,6 +139,7 @@ impl Op {
         match self {
             Op::Upload { .. } => "an upload",
             Op::Download { .. } => "a download",
+            Op::Copy { .. } => "a copy within the device",
             Op::Memset { .. } => "a memset",
             Op::Launch { .. } => "a launch",
             Op::Timestamp { .. } => "a timestamp",

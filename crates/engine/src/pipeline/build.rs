@@ -97,6 +97,17 @@ pub(super) fn build<W: Workload>(
         backend.revive()?;
     }
     let (mut buckets, mut handles) = record_config(&workload, config, device)?;
+    let recording = &buckets.largest().recording;
+    if let Some(input) = recording.device_input()
+        && backends.len() > 1
+    {
+        let message = format!(
+            "input buffer {} is filled from the memory of one device, and the engine has {}",
+            input.name,
+            backends.len()
+        );
+        return Err(Error::config(message).fix("make an engine for each device"));
+    }
     let capacities = buckets.as_slice().iter().map(|bucket| bucket.capacity);
     let mut size = Size {
         slots: config.slots,

@@ -6,10 +6,12 @@
 
 use super::compute::WakeDevice;
 use super::counters::{AtomicCounters, add};
+use super::device_results::DeviceResults;
 use super::slot::{Done, Free, Lent, Slot};
 use crate::backend::fork::Process;
+use crate::error::Result;
 use crate::record::BufferId;
-use crate::workload::{HostMemory, LeaseSource};
+use crate::workload::{DeviceOwner, DevicePart, Extent, HostMemory, LeaseSource};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
@@ -39,14 +41,17 @@ impl LeaseLimits {
 pub(crate) struct BatchLeases<'a> {
     /// `None` to copy all results.
     slot: Option<Lender<'a>>,
+    /// The slot's result buffers; `None` if it has none.
+    device: Option<Arc<DeviceResults>>,
     counters: &'a AtomicCounters,
 }
 
 impl<'a> BatchLeases<'a> {
-    /// Copies all results.
-    pub(crate) fn copies(counters: &'a AtomicCounters) -> Self {
+    /// Copies all results of the slot.
+    pub(crate) fn copies<B>(slot: &Slot<Done<B>>, counters: &'a AtomicCounters) -> Self {
         BatchLeases {
             slot: None,
+            device: slot.device_results().cloned(),
             counters,
         }
     }
@@ -58,7 +63,7 @@ impl<'a> BatchLeases<'a> {
         wakes: &'a Arc<dyn WakeDevice>,
         counters: &'a AtomicCounters,
     ) -> Self {
-        let device = slot.device();
+        let (device, results) = (slot.device(), slot.device_results().cloned());
         let limit = &limits.0[device][usize::from(slot.is_urgent())];
         let taken = limit.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1));
         let lender = taken.is_ok().then(|| Lender {
@@ -70,13 +75,18 @@ impl<'a> BatchLeases<'a> {
         });
         BatchLeases {
             slot: lender,
+            device: results,
             counters,
         }
     }
 
     /// Copies results of the same batch.
     pub(crate) fn as_copies(&self) -> Self {
-        BatchLeases::copies(self.counters)
+        BatchLeases {
+            slot: None,
+            device: self.device.clone(),
+            counters: self.counters,
+        }
     }
 }
 
@@ -92,6 +102,25 @@ impl LeaseSource for BatchLeases<'_> {
                 None
             }
         }
+    }
+
+    fn lend_device(&self, buffer: BufferId, at: Extent, extent: Extent) -> Result<DevicePart> {
+        let results = self.device.as_ref().expect("a result buffer of the slot");
+        let view = results.part(buffer, at, extent);
+        // An empty result holds no slot.
+        let owner = if view.bytes() == 0 {
+            DeviceOwner::Nothing
+        } else {
+            match self.lend() {
+                Some(slot) => DeviceOwner::Slot { _slot: slot },
+                None => return results.copy(&view),
+            }
+        };
+        Ok(DevicePart {
+            view,
+            owner,
+            backend: Arc::clone(results.backend()),
+        })
     }
 }
 

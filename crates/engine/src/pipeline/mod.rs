@@ -20,6 +20,7 @@ mod caller_driven;
 mod compute;
 mod config;
 mod counters;
+mod device_results;
 mod dispatcher;
 mod dot;
 mod download;

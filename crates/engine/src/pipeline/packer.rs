@@ -151,7 +151,7 @@ impl<W: Workload> Packer<W> {
         }
         // A packer reports no counts.
         let counters = AtomicCounters::default();
-        let leases = BatchLeases::copies(&counters);
+        let leases = BatchLeases::copies(slot, &counters);
         let (program, batch) = (&self.program, &slot.batch().0);
         let threads = BatchThreads::all(&self.pool);
         for (item, extent) in unpack(program, threads, slot, batch, &mut outputs, &leases) {

@@ -47,7 +47,7 @@ impl MemoryPlan {
         };
         let line = |decl: &BufferDecl| {
             let bytes = bytes_of(decl);
-            let on_host = decl.view != View::Device && !shared;
+            let on_host = decl.view.is_on_host() && !shared;
             MemoryLine {
                 name: decl.name.clone(),
                 slot_device_bytes: bytes,
@@ -77,9 +77,15 @@ impl MemoryPlan {
             (layout.device_bytes as u64, layout.host_bytes as u64)
         });
         let host = if shared { 0 } else { host };
+        let results = buffers
+            .iter()
+            .filter(|decl| decl.view == View::DeviceResult);
+        let results = results.map(bytes_of).fold(0, u64::saturating_add);
         plan.lines.push(MemoryLine {
             name: "alignment".to_owned(),
-            slot_device_bytes: device.saturating_sub(plan.slot_sum(DEVICE)),
+            slot_device_bytes: device
+                .saturating_add(results)
+                .saturating_sub(plan.slot_sum(DEVICE)),
             slot_host_bytes: host.saturating_sub(plan.slot_sum(HOST)),
         });
         plan

@@ -25,6 +25,8 @@ pub(crate) struct RecordedWorkload<W: Workload> {
     pub(crate) header: Option<BufferId>,
     pub(crate) uploads: ViewLayout,
     pub(crate) downloads: ViewLayout,
+    /// The input buffers, which are filled on the device.
+    pub(crate) inputs: ViewLayout,
     pub(crate) download_ids: Vec<BufferId>,
     engine: EngineId,
 }
@@ -52,6 +54,7 @@ impl<W: Workload> RecordedWorkload<W> {
             download_ids: downloads.buffers().collect(),
             uploads,
             downloads,
+            inputs: ViewLayout::new(&largest, View::DeviceInput),
             buckets,
             device: device.clone(),
             buffers,

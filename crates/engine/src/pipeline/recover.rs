@@ -178,7 +178,7 @@ impl<W: Workload> Shared<W> {
         match self.run(slot.cancel(), batch) {
             Ok(done) => {
                 let mut outputs = Vec::with_capacity(done.batch().entries.len());
-                let leases = BatchLeases::copies(&self.counters.finished);
+                let leases = BatchLeases::copies(&done, &self.counters.finished);
                 let outgrown = unpack(program, threads, &done, done.batch(), &mut outputs, &leases);
                 let (slot, batch) = done.release();
                 let results = Ok((outputs, outgrown));

@@ -6,8 +6,10 @@
 
 mod events;
 mod in_flight;
+mod inputs;
 mod lendable;
 
+use super::device_results::DeviceResults;
 use super::resident_version::ResidentVersion;
 use crate::backend::contract::{HostViews, Priority, Timestamps};
 use crate::backend::fork::OfProcess;
@@ -19,6 +21,7 @@ use crate::record::{
 use crate::replay::{Bindings, Buckets, Executor, Policy, Replay, Rung};
 use crate::workload::Extent;
 use events::Events;
+use inputs::Inputs;
 use lendable::Lendable;
 pub(crate) use lendable::Lent;
 use std::fmt;
@@ -48,6 +51,10 @@ struct Core {
     is_urgent: bool,
     device_slot: Lendable,
     executor: Executor,
+    /// What the batch is copied from on the device.
+    inputs: Inputs,
+    /// `None` without result buffers.
+    device_results: Option<Arc<DeviceResults>>,
     /// The extent that was written into the header.
     header_live: Extent,
 }
@@ -137,11 +144,14 @@ pub(crate) fn open_slots(
         opened.extend(open(count.urgent, Priority::Urgent)?);
         opened
     };
+    let copies = DeviceResults::pool(backend);
     for (position, mut device_slot) in device_slots.into_iter().enumerate() {
         let index = slots.len();
         let _span = debug_span!("graphs", slot = index).entered();
         let executor = Executor::of_any(backend, &mut *device_slot, buckets, policy)
             .within(|| format!("slot {index}"))?;
+        let recording = &buckets.largest().recording;
+        let device_results = DeviceResults::new(recording, executor.results().collect(), &copies);
         slots.push(Slot {
             core: OfProcess::new(Box::new(Core {
                 index,
@@ -149,6 +159,8 @@ pub(crate) fn open_slots(
                 is_urgent: position >= count.all - count.urgent,
                 device_slot: Lendable::new(device_slot),
                 executor,
+                inputs: Inputs::default(),
+                device_results,
                 header_live: Extent::default(),
             })),
             state: Free(()),
@@ -183,6 +195,7 @@ impl Core {
         let bucket =
             bucket.ok_or_else(|| Error::usage(format!("no bucket holds a batch of {live}")))?;
         events.wait(&mut *self.device_slot)?;
+        let input_calls = self.submit_inputs()?;
         let replay = if timed {
             self.executor
                 .replay_timed(&mut *self.device_slot, bucket, live)?
@@ -191,7 +204,7 @@ impl Core {
         };
         events.record(&mut *self.device_slot)?;
         Ok(Replay {
-            calls: replay.calls + events.len(),
+            calls: replay.calls + events.len() + input_calls,
             ..replay
         })
     }
@@ -508,12 +521,18 @@ impl<B> Slot<Done<B>> {
         self.core.device_slot.host(buffer)
     }
 
+    /// Its result buffers; `None` if it has none.
+    pub(crate) fn device_results(&self) -> Option<&Arc<DeviceResults>> {
+        self.core.device_results.as_ref()
+    }
+
     /// Lets results borrow the slot's memory, until [`Slot::take_back`].
     pub(crate) fn lend(&mut self) -> Lent {
         self.core.device_slot.lend()
     }
 
-    pub(crate) fn release(self) -> (Slot<Free>, B) {
+    pub(crate) fn release(mut self) -> (Slot<Free>, B) {
+        self.core.inputs.clear();
         let batch = self.state.batch;
         let slot = Slot {
             core: self.core,

@@ -352,7 +352,7 @@ impl<W: Workload> Shared<W> {
         let (limits, counters) = (&self.lease_limits, &self.counters.finished);
         let leases = match wakes {
             Some(wakes) => BatchLeases::of_slot(slot, limits, wakes, counters),
-            None => BatchLeases::copies(counters),
+            None => BatchLeases::copies(slot, counters),
         };
         let threads = self.batch_threads();
         unpack(&self.program, threads, slot, slot.batch(), outputs, &leases)

@@ -1,10 +1,11 @@
 //! Stage one: writes a batch into a free slot's pinned memory, by several threads on disjoint
 //! views.
 
-use super::batch::{Batch, Entry};
+use super::batch::{Batch, Entry, Location};
 use super::recorded::{RecordedWorkload, guarded};
 use super::slot::{Filled, Filling, Free, Slot, write_header};
-use crate::workload::{Extent, Workload, WriteParts};
+use crate::error::Error;
+use crate::workload::{DeviceInputs, Extent, Workload, WriteParts};
 use rayon::ThreadPool;
 
 /// Smaller batches are written and read by one thread: that takes less time than handing work to
@@ -57,7 +58,7 @@ pub(crate) fn fill<W: Workload>(
     slot.filled(batch, total)
 }
 
-/// Writes the batch and its header into the slot's memory.
+/// Writes the batch and its header into the slot's memory, and takes the device memory of its items.
 pub(super) fn write<W: Workload>(
     program: &RecordedWorkload<W>,
     threads: BatchThreads<'_>,
@@ -68,6 +69,19 @@ pub(super) fn write<W: Workload>(
     if let Some(version) = &batch.resident {
         slot.set_resident(version);
     }
+    write_uploads(program, threads, slot, batch);
+    slot.clear_inputs();
+    if !program.inputs.is_empty() {
+        take_inputs(program, slot, &mut batch.entries);
+    }
+}
+
+fn write_uploads<W: Workload>(
+    program: &RecordedWorkload<W>,
+    threads: BatchThreads<'_>,
+    slot: &mut Slot<Filling>,
+    batch: &mut Batch<W>,
+) {
     let mut views = slot.host_mut(program.id, batch.total, &program.upload_ids);
     if let Some(header) = program.header {
         let position = program.upload_ids.binary_search(&header);
@@ -80,6 +94,54 @@ pub(super) fn write<W: Workload>(
     match threads.parts(program.uploads.bytes(batch.total)) {
         1 => write_in_turn(program, entries, parts),
         count => (threads.pool).install(|| write_entries(program, entries, parts, count)),
+    }
+}
+
+/// Takes the device memory that items are copied from.
+fn take_inputs<W: Workload>(
+    program: &RecordedWorkload<W>,
+    slot: &mut Slot<Filling>,
+    entries: &mut [Entry<W>],
+) {
+    let (workload, buffers) = (&program.workload, &program.buffers);
+    let _inside = program.inside();
+    for entry in entries {
+        let Ok(Location { at, extent }) = entry.location else {
+            continue;
+        };
+        let taken = guarded(|| {
+            let mut inputs = DeviceInputs::new(&program.inputs, at, extent, slot);
+            workload.device_inputs(buffers, entry.item(), &mut inputs)?;
+            inputs.first_missing().map_or(Ok(()), |missing| {
+                let decl = program.buckets.largest().recording.buffer(missing);
+                let name = decl.map_or("", |decl| &decl.name);
+                Err(
+                    Error::usage(format!("nothing was given for input buffer {name}"))
+                        .fix("copy device memory to it in Workload::device_inputs"),
+                )
+            })
+        });
+        if let Err(error) = taken {
+            zero_item(program, slot, at, extent);
+            entry.location = Err(error.within("device_inputs"));
+        }
+    }
+}
+
+/// Sets an item's parts of the buffers that it writes to zero.
+fn zero_item<W: Workload>(
+    program: &RecordedWorkload<W>,
+    slot: &mut Slot<Filling>,
+    at: Extent,
+    extent: Extent,
+) {
+    for input in program.inputs.buffers() {
+        let (_, part) = program.inputs.part(input, at, extent);
+        slot.zero_input(input, part);
+    }
+    for upload in program.uploads.buffers() {
+        let (_, part) = program.uploads.part(upload, at, extent);
+        slot.upload_mut(upload)[part].fill(0);
     }
 }
 

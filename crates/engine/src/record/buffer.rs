@@ -345,6 +345,12 @@ pub enum View {
     Download,
     /// It stays on the device.
     Device,
+    /// It stays on the device, and is filled there: see
+    /// [`Recorder::input_buffer`](super::Recorder::input_buffer).
+    DeviceInput,
+    /// It stays on the device, where results keep it: see
+    /// [`Recorder::result_buffer`](super::Recorder::result_buffer).
+    DeviceResult,
     /// It stays on the device and belongs to no slot: see
     /// [`Recorder::resident_buffer`](super::Recorder::resident_buffer).
     Resident,
@@ -354,6 +360,11 @@ impl View {
     /// Whether a slot has a host side of the buffer.
     pub(crate) fn is_on_host(self) -> bool {
         matches!(self, View::Upload | View::Download)
+    }
+
+    /// Whether the buffer is a part of its slot's memory, and no allocation of its own.
+    pub fn is_in_slot(self) -> bool {
+        !matches!(self, View::DeviceResult | View::Resident)
     }
 }
 
@@ -383,11 +394,12 @@ impl BufferDecl {
         self.len * self.dtype.size_bytes()
     }
 
-    /// What it takes of a slot in bytes: nothing if it is resident. `None` if that overflows.
+    /// What it takes of a slot's memory in bytes; `None` if that overflows.
     pub(crate) fn slot_bytes(&self) -> Option<usize> {
-        match self.view {
-            View::Resident => Some(0),
-            _ => self.len.checked_mul(self.dtype.size_bytes()),
+        if self.view.is_in_slot() {
+            self.len.checked_mul(self.dtype.size_bytes())
+        } else {
+            Some(0)
         }
     }
 }

@@ -86,7 +86,10 @@ fn check_command(recording: &Recording, command: &Command, state: &mut [State]) 
         let is_header = recording.header == Some(id) && !matches!(command, Command::Upload(_));
         let message = if writes && is_header {
             "the engine fills the header, and kernels only read it"
-        } else if reads && !before.is_written && decl(id).view != View::Resident {
+        } else if reads
+            && !before.is_written
+            && !matches!(decl(id).view, View::DeviceInput | View::Resident)
+        {
             "it is read before anything wrote it"
         } else if writes && decl(id).is_replaceable {
             "a buffer that is replaced is only read; declare it with Recorder::resident_buffer"
@@ -275,7 +278,7 @@ pub(crate) fn check_grid(grid: [u32; 3]) -> Result<()> {
 fn check_host_views(recording: &Recording) -> Result<()> {
     for (id, buffer) in recording.buffers_by_id() {
         let (copied, verb) = match buffer.view {
-            View::Device | View::Resident => continue,
+            View::Device | View::DeviceInput | View::DeviceResult | View::Resident => continue,
             View::Upload => (
                 has(
                     recording,

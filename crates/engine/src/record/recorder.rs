@@ -183,6 +183,34 @@ impl Recorder {
         self.declare(name, Unit::PerAxis { axis, elements }, View::Device)
     }
 
+    /// Declares a buffer that is filled on the device, from memory that is there already: results of another
+    /// engine, or what another library wrote. `[capacity of axis, elements]`.
+    ///
+    /// Each item names the memory in [`Workload::device_inputs`](crate::Workload::device_inputs). The engine
+    /// copies it on the device before the batch's commands run, in one call of the driver for parts that
+    /// lie side by side. In a ring, [`Slot::copy_in`](crate::pipeline::Slot::copy_in) does.
+    pub fn input_buffer<T: Element>(
+        &mut self,
+        name: &str,
+        axis: usize,
+        elements: usize,
+    ) -> Buffer<T> {
+        self.declare(name, Unit::PerAxis { axis, elements }, View::DeviceInput)
+    }
+
+    /// Declares a buffer whose parts can be results that stay on the device
+    /// ([`ReadViews::keep_on_device`](crate::ReadViews::keep_on_device)): `[capacity of axis, elements]`.
+    ///
+    /// It is an allocation of its own in each slot, which a supervised device does not have.
+    pub fn result_buffer<T: Element>(
+        &mut self,
+        name: &str,
+        axis: usize,
+        elements: usize,
+    ) -> Buffer<T> {
+        self.declare(name, Unit::PerAxis { axis, elements }, View::DeviceResult)
+    }
+
     /// Declares a buffer of `elements` elements for the batch as a whole, which stays on the device, such
     /// as the workspace of a library.
     pub fn batch_buffer<T: Element>(&mut self, name: &str, elements: usize) -> Buffer<T> {
@@ -467,6 +495,18 @@ impl Recording {
     pub(crate) fn resident(&self) -> impl Iterator<Item = (BufferId, &BufferDecl)> {
         let all = self.buffers_by_id();
         all.filter(|(_, decl)| decl.view == View::Resident)
+    }
+
+    /// Its first input buffer.
+    pub(crate) fn device_input(&self) -> Option<&BufferDecl> {
+        let mut buffers = self.buffers.iter();
+        buffers.find(|decl| decl.view == View::DeviceInput)
+    }
+
+    /// Its result buffers.
+    pub(crate) fn results(&self) -> impl Iterator<Item = (BufferId, &BufferDecl)> {
+        let all = self.buffers_by_id();
+        all.filter(|(_, decl)| decl.view == View::DeviceResult)
     }
 
     /// The first resident buffer that a command writes, so that a batch depends on those before.

@@ -192,7 +192,7 @@ fn sides(op: &Op) -> Vec<(&'static str, u64, usize)> {
             bytes,
         } => vec![("host side", host, bytes), ("device side", device, bytes)],
         Op::Memset { device, bytes, .. } => vec![("device side", device, bytes)],
-        Op::Launch { .. } | Op::Timestamp { .. } => Vec::new(),
+        Op::Copy { .. } | Op::Launch { .. } | Op::Timestamp { .. } => Vec::new(),
     }
 }
 

@@ -151,13 +151,20 @@ impl Bindings {
             bindings.check_view(*id, view, Space::Device)?;
             bindings.buffers[id.index()].device = Some(view.clone());
         }
-        let is_unbound = |(id, _): &(BufferId, _)| bindings.buffers[id.index()].device.is_none();
-        match recording.resident().find(is_unbound) {
-            None => Ok(bindings),
-            Some((_, decl)) => Err(Error::usage("it is resident, and bound to no memory")
+        let is_unbound = |(id, decl): &(BufferId, &crate::record::BufferDecl)| {
+            !decl.view.is_in_slot() && bindings.buffers[id.index()].device.is_none()
+        };
+        let Some((_, decl)) = recording.buffers_by_id().find(is_unbound) else {
+            return Ok(bindings);
+        };
+        let unbound = if decl.view == View::Resident {
+            Error::usage("it is resident, and bound to no memory")
                 .fix("give its memory with Buckets::with_resident")
-                .within(buffer_place(&decl.name))),
-        }
+        } else {
+            Error::usage("it is a result buffer, and bound to no memory")
+                .fix("replay the recording in an engine, a ring or an executor")
+        };
+        Err(unbound.within(buffer_place(&decl.name)))
     }
 
     /// These bindings with resident buffers bound to other memory of the same sizes.
@@ -528,7 +535,7 @@ fn is_mappable(recording: &Recording, id: BufferId) -> bool {
     let wanted = match recording.buffers()[id.index()].view {
         View::Upload => Access::Read,
         View::Download => Access::Write,
-        View::Device | View::Resident => return false,
+        View::Device | View::DeviceInput | View::DeviceResult | View::Resident => return false,
     };
     let mut launches = 0;
     let mut fits = true;

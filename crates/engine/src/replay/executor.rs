@@ -12,7 +12,7 @@ use super::shadow_check::{run_twice, runs_once};
 use super::{Bindings, Buckets, Build, Policy, Replay, Rung, Updates, Verify, dot, stage_drawing};
 use crate::backend::{Allocation, AllocationView, Backend, DeviceSlot, Op};
 use crate::error::{Context, Error, Result};
-use crate::record::BufferId;
+use crate::record::{BufferId, View};
 use crate::workload::Extent;
 use std::sync::Arc;
 
@@ -400,6 +400,23 @@ impl Executor {
         ready.discard_timed(slot);
         (ready.batch, ready.audit) = (batch, audit);
         Ok(rung)
+    }
+
+    /// The memory of the result buffers, in the order of the recording.
+    pub(crate) fn results(&self) -> impl Iterator<Item = (BufferId, AllocationView)> {
+        let recording = &self.buckets().largest().recording;
+        let views = self.buckets.resident.views.iter().cloned();
+        views.filter(|(id, _)| {
+            let decl = recording.buffer(*id);
+            decl.is_some_and(|decl| decl.view == View::DeviceResult)
+        })
+    }
+
+    /// Takes back that the slot may use an allocation, unless a bucket uses it.
+    pub(crate) fn disown(&self, slot: &mut dyn DeviceSlot, allocation: &Allocation) {
+        if !self.buckets.uses(allocation) {
+            slot.disown(allocation);
+        }
     }
 
     /// Lets pointers in structs point into an embedder's memory. All declared memory counts as

@@ -36,4 +36,5 @@ pub use hazards::hazards;
 pub use lower::{Lowered, lower};
 pub use policy::{Build, Fallback, MAPPED_BYTES_MAX, Mode, Policy, Transfer, Verify};
 pub use replay_counts::Replay;
+pub(crate) use submit::{enqueue_copy, enqueue_zeros};
 pub use update_ladder::{Rung, Updates};

@@ -6,7 +6,7 @@ use super::graph_retry::{GraphRetry, is_of_capture, is_of_graph};
 use super::ready_batch::ReadyBatch;
 use super::submit::drop_released;
 use super::{Bindings, Buckets, Fallback, Mode, Policy, Replay, Verify};
-use crate::backend::{Allocation, AllocationView, Backend, DeviceSlot, DeviceSlotId};
+use crate::backend::{Allocation, AllocationView, Backend, DeviceSlot, DeviceSlotId, Space};
 use crate::error::{Context, Error, Result};
 use crate::record::BufferId;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub(super) struct BucketState {
     pub(super) is_unverifiable: bool,
 }
 
-/// The memory of the resident buffers for the next batch.
+/// The memory of the resident buffers for the next batch, and of the slot's result buffers.
 pub(super) struct ResidentMemory {
     /// 0 for the memory that the buckets were bound to at first.
     pub(super) version: u64,
@@ -84,6 +84,13 @@ impl ReadyBuckets {
             is_verified,
             ..BucketState::default()
         };
+        let mut views = buckets.resident().to_vec();
+        for (id, decl) in buckets.largest().recording.results() {
+            let place = || format!("buffer {}", decl.name);
+            let bytes = decl.size_bytes();
+            let memory = backend.allocate(Space::Device, bytes).within(place)?;
+            views.push((id, AllocationView::new(&memory, 0, bytes)?));
+        }
         let states = buckets.as_slice().iter().map(state);
         let mut ready = ReadyBuckets {
             backend: Arc::clone(backend),
@@ -92,7 +99,7 @@ impl ReadyBuckets {
             states: states.collect(),
             resident: ResidentMemory {
                 version: 0,
-                views: buckets.resident().to_vec(),
+                views,
                 former: Vec::new(),
             },
             buckets: Arc::clone(buckets),
@@ -181,17 +188,20 @@ impl ReadyBuckets {
         allocations: impl Iterator<Item = &'a Allocation>,
     ) {
         for allocation in allocations {
-            let bindings = self
-                .states
-                .iter()
-                .filter_map(|state| state.bindings.as_ref());
-            let bound = bindings.flat_map(Bindings::allocations);
-            let declared = self.declared.views().iter().map(AllocationView::allocation);
-            if !bound.chain(declared).any(|used| used.is(allocation)) {
+            if !self.uses(allocation) {
                 slot.disown(allocation);
                 self.declared.add_former(allocation);
             }
         }
+    }
+
+    /// Whether a bucket is bound to an allocation, or it is declared.
+    pub(super) fn uses(&self, allocation: &Allocation) -> bool {
+        let states = self.states.iter();
+        let bindings = states.filter_map(|state| state.bindings.as_ref());
+        let bound = bindings.flat_map(Bindings::allocations);
+        let declared = self.declared.views().iter().map(AllocationView::allocation);
+        bound.chain(declared).any(|used| used.is(allocation))
     }
 
     /// Makes a bucket ready before its first batch. If the capture failed and the policy has a

@@ -14,14 +14,17 @@ use crate::record::{BufferId, Command, DType, Recording, View};
 use crate::workload::Extent;
 
 /// Whether a batch over these bindings can run only once, because its inputs cannot be restored:
-/// its commands may write memory of the embedder or a resident buffer, or change an input that is
-/// uploaded in part.
+/// its commands may write memory of the embedder, a resident buffer or an input on the device, or change
+/// an input that is uploaded in part.
 pub(super) fn runs_once(bindings: &Bindings) -> bool {
     let recording = bindings.recording();
     let mut commands = recording.commands().iter();
     let size = |id: &BufferId| recording.buffers()[id.index()].size_bytes();
     commands.any(|command| command.writes_declared() == Some(true))
         || recording.updated_resident().is_some()
+        || recording
+            .buffers_by_id()
+            .any(|(id, decl)| decl.view == View::DeviceInput && recording.writes(id))
         || changed_inputs(recording)
             .iter()
             .any(|id| bindings.bytes(*id) < size(id))
@@ -132,7 +135,7 @@ fn reset(
     {
         let address = slot.addresses(id).device;
         if bindings.device(id) == address {
-            enqueue_zeros(slot, id, decl.size_bytes())?;
+            enqueue_zeros(slot, id, 0, decl.size_bytes())?;
             replay.calls += 1;
         }
     }

@@ -100,7 +100,7 @@ fn shown(node: &Node<'_>, recording: &Recording) -> Shown {
             (KERNELS, format!("{blocks} x {threads}"), 0)
         }
         Op::Download { bytes, .. } => (3, size_text(*bytes), *bytes),
-        Op::Timestamp { .. } => (KERNELS, String::new(), 0),
+        Op::Copy { .. } | Op::Timestamp { .. } => (KERNELS, String::new(), 0),
     };
     Shown {
         stage,

@@ -2,7 +2,9 @@
 //! take nothing but what [`lower`](super::lower) made.
 
 use super::{Build, Lowered};
-use crate::backend::{Built, DeviceSlot, GraphId, GraphSource, Node, Op, TIMESTAMPS};
+use crate::backend::{
+    AllocationView, Built, DeviceSlot, GraphId, GraphSource, Node, Op, TIMESTAMPS,
+};
 use crate::error::{Context, Error, Result};
 use crate::record::BufferId;
 
@@ -79,17 +81,41 @@ pub(super) fn enqueue_timestamp(slot: &mut dyn DeviceSlot, timestamp: u32) -> Re
     unsafe { slot.enqueue(&Op::Timestamp { timestamp }) }
 }
 
-/// Sets the first `bytes` bytes of one of the slot's own buffers to zero.
-pub(super) fn enqueue_zeros(
+/// Copies device memory that the slot has adopted to one of its own buffers, from byte `start` on.
+pub(crate) fn enqueue_copy(
+    slot: &mut dyn DeviceSlot,
+    from: &AllocationView,
+    to: BufferId,
+    start: usize,
+) -> Result<()> {
+    let (addresses, bytes) = (slot.addresses(to), from.bytes());
+    assert!(
+        start + bytes <= addresses.bytes,
+        "a copy of {bytes} bytes to byte {start} of {}",
+        addresses.bytes
+    );
+    let copy = Op::Copy {
+        from: from.address(),
+        to: addresses.device + start as u64,
+        bytes,
+    };
+    // SAFETY: it writes the slot's own memory, within the buffer. Kernels stay within memory whatever
+    // the contents of a buffer that items fill.
+    unsafe { slot.enqueue(&copy) }
+}
+
+/// Sets `bytes` bytes of one of the slot's own buffers to zero, from byte `start` on.
+pub(crate) fn enqueue_zeros(
     slot: &mut dyn DeviceSlot,
     buffer: BufferId,
+    start: usize,
     bytes: usize,
 ) -> Result<()> {
     let addresses = slot.addresses(buffer);
     let zero = Op::Memset {
-        device: addresses.device,
+        device: addresses.device + start as u64,
         byte: 0,
-        bytes: bytes.min(addresses.bytes),
+        bytes: bytes.min(addresses.bytes.saturating_sub(start)),
     };
     // SAFETY: it is the slot's own memory, within the buffer's room, and kernels take
     // zeros, which is what memory of a slot starts with.

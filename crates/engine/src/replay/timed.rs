@@ -46,7 +46,7 @@ pub(super) fn timed_line(commands: &[Lowered]) -> Vec<NodeSource<'_>> {
 /// The timestamp that an operation comes before.
 fn timestamp_of(op: &Op) -> u32 {
     match op {
-        Op::Upload { .. } => UPLOADED,
+        Op::Upload { .. } | Op::Copy { .. } => UPLOADED,
         Op::Memset { .. } | Op::Launch { .. } => COMPUTED,
         Op::Download { .. } => DOWNLOADED,
         Op::Timestamp { timestamp } => *timestamp,

@@ -1,5 +1,7 @@
 //! [`Leased`]: a result that borrows the memory of its batch's slot, or has a copy.
 
+use super::{DevicePart, Extent};
+use crate::error::Result;
 use crate::record::{BufferId, Element};
 use std::fmt;
 use std::ops::{Deref, Range};
@@ -16,6 +18,12 @@ pub(crate) trait LeaseSource: Sync {
     /// The memory of the batch's slot for one more result; `None` if that is to be copied. Counts
     /// the result.
     fn lend(&self) -> Option<Arc<dyn HostMemory>>;
+
+    /// An item's part of a result buffer, in the memory of the batch's slot or copied. Counts the result.
+    ///
+    /// # Panics
+    /// If it is not a result buffer of the recording.
+    fn lend_device(&self, buffer: BufferId, at: Extent, extent: Extent) -> Result<DevicePart>;
 }
 
 /// A part of a download buffer that outlives its batch: [`ReadViews::lease`](super::ReadViews::lease)

@@ -4,6 +4,7 @@
 //! ([`Workload::record`]), writes an item into a batch and reads its result from the batch. The
 //! engine forms the batches.
 
+mod device_data;
 mod extent;
 mod leased;
 mod views;
@@ -12,6 +13,8 @@ use crate::error::Result;
 use crate::record::{DeviceInfo, Recorder};
 use rayon::ThreadPool;
 
+pub use device_data::{DeviceInputs, DeviceLeased};
+pub(crate) use device_data::{DeviceOwner, DevicePart, InputTarget};
 pub use extent::Extent;
 pub use leased::Leased;
 pub(crate) use leased::{HostMemory, LeaseSource};
@@ -99,6 +102,42 @@ pub trait Workload: Send + Sync + 'static {
         at: Extent,
         views: &mut WriteViews<'_>,
     ) -> Result<()>;
+
+    /// Names the device memory that the item's parts of the input buffers
+    /// ([`Recorder::input_buffer`](crate::Recorder::input_buffer)) are copied from: every part that has a
+    /// length. The default names none.
+    ///
+    /// The engine calls it after [`Workload::write`], where there are input buffers.
+    ///
+    /// ```
+    /// # use tapeloop_engine::workload::{DeviceInputs, DeviceLeased};
+    /// # use tapeloop_engine::*;
+    /// # struct Decoder;
+    /// # impl Decoder {
+    /// // An item is the result of another engine on the same device.
+    /// fn device_inputs(
+    ///     &self,
+    ///     x: &Buffer<f32>,
+    ///     item: &DeviceLeased<f32>,
+    ///     inputs: &mut DeviceInputs<'_>,
+    /// ) -> Result<()> {
+    ///     inputs.copy(*x, item.view())
+    /// }
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// An error or a panic rejects this item alone, and its parts of the input buffers and of the
+    /// upload buffers are zeros.
+    fn device_inputs(
+        &self,
+        buffers: &Self::Buffers,
+        item: &Self::Item,
+        inputs: &mut DeviceInputs<'_>,
+    ) -> Result<()> {
+        let _ = (buffers, item, inputs);
+        Ok(())
+    }
 
     /// Reads one item's result from its part of a batch.
     ///

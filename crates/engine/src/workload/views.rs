@@ -1,6 +1,7 @@
 //! Views of one item's part of a batch's buffers.
 
-use super::{Extent, LeaseSource, Leased};
+use super::{DeviceLeased, Extent, LeaseSource, Leased};
+use crate::error;
 use crate::record::{BUFFERS_MAX, Buffer, BufferId, Element, Recording, Unit, View};
 use arrayvec::ArrayVec;
 use std::ops::Range;
@@ -51,6 +52,28 @@ impl ViewLayout {
     /// The bytes that an extent takes in all buffers together.
     pub(crate) fn bytes(&self, extent: Extent) -> usize {
         self.buffers.iter().map(|part| part.bytes(extent)).sum()
+    }
+
+    /// Whether there are no such buffers.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.buffers.is_empty()
+    }
+
+    /// The position of a buffer, and the bytes of an item's part of it.
+    ///
+    /// # Panics
+    /// If it is not one of the buffers.
+    #[inline]
+    pub(crate) fn part(
+        &self,
+        buffer: BufferId,
+        at: Extent,
+        extent: Extent,
+    ) -> (usize, Range<usize>) {
+        let position = self.position(buffer);
+        let part = self.buffers[position];
+        let start = part.bytes(at);
+        (position, start..start + part.bytes(extent))
     }
 
     #[inline]
@@ -237,7 +260,7 @@ impl<'a> ReadViews<'a> {
     /// If it is not a download buffer of the recording.
     #[inline]
     pub fn get<T: Element>(&self, buffer: Buffer<T>) -> &'a [T] {
-        let (position, bytes) = self.part(buffer);
+        let (position, bytes) = self.layout.part(buffer.id(), self.at, self.extent);
         bytemuck::cast_slice(&self.buffers[position][bytes])
     }
 
@@ -267,16 +290,24 @@ impl<'a> ReadViews<'a> {
     /// # Panics
     /// If it is not a download buffer of the recording.
     pub fn lease<T: Element>(&self, buffer: Buffer<T>) -> Leased<T> {
-        let (_, bytes) = self.part(buffer);
+        let (_, bytes) = self.layout.part(buffer.id(), self.at, self.extent);
         Leased::new(self.leases, buffer.id(), bytes, self.get(buffer))
     }
 
-    /// The position of `buffer` in the layout, and the item's part of it in bytes.
-    #[inline]
-    fn part<T: Element>(&self, buffer: Buffer<T>) -> (usize, Range<usize>) {
-        let position = self.layout.position(buffer.id());
-        let part = self.layout.buffers[position];
-        let start = part.bytes(self.at);
-        (position, start..start + part.bytes(self.extent))
+    /// The item's part of a result buffer ([`Recorder::result_buffer`](crate::Recorder::result_buffer)), to
+    /// keep on the device: it outlives the batch, and nothing is copied to the host.
+    ///
+    /// It borrows the memory of the batch's slot, or is a copy on the device, as [`ReadViews::lease`] says. A
+    /// copy takes device memory that the engine's plan does not count, and keeps for later ones.
+    ///
+    /// # Errors
+    /// Those of a copy: [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) and those of the
+    /// [backend](crate::backend::contract#errors).
+    ///
+    /// # Panics
+    /// If it is not a result buffer of the recording.
+    pub fn keep_on_device<T: Element>(&self, buffer: Buffer<T>) -> error::Result<DeviceLeased<T>> {
+        let part = self.leases.lend_device(buffer.id(), self.at, self.extent)?;
+        Ok(DeviceLeased::new(part))
     }
 }

@@ -117,6 +117,10 @@ impl CpuSlot {
                 touch(device, bytes, Access::Read)?;
                 touch(host, bytes, Access::Write)?;
             }
+            &Op::Copy { from, to, bytes } => {
+                touch(from, bytes, Access::Read)?;
+                touch(to, bytes, Access::Write)?;
+            }
             &Op::Memset { device, bytes, .. } => touch(device, bytes, Access::Write)?,
             Op::Launch { function, args, .. } => {
                 let kernel = self.shared.functions.get(*function)?;

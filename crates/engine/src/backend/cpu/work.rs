@@ -77,6 +77,7 @@ impl Memory {
                 host,
                 bytes,
             } => self.copy(device, host, bytes),
+            &Op::Copy { from, to, bytes } => self.copy(from, to, bytes),
             &Op::Memset {
                 device,
                 byte,

@@ -65,6 +65,10 @@ pub(super) fn check<'a>(
             touch(device, from, bytes, Access::Read)?;
             touch(pinned, host, bytes, Access::Write)?;
         }
+        &Op::Copy { from, to, bytes } => {
+            touch(device, from, bytes, Access::Read)?;
+            touch(device, to, bytes, Access::Write)?;
+        }
         &Op::Memset {
             device: at, bytes, ..
         } => touch(device, at, bytes, Access::Write)?,
@@ -221,6 +225,11 @@ impl<'a> Checked<'a> {
                 // SAFETY: as for the upload.
                 let result = unsafe { (driver.cuMemcpyDtoHAsync_v2)(host, device, bytes, raw) };
                 context.check("cuMemcpyDtoHAsync", result)
+            }
+            &Op::Copy { from, to, bytes } => {
+                // SAFETY: as for the upload.
+                let result = unsafe { (driver.cuMemcpyDtoDAsync_v2)(to, from, bytes, raw) };
+                context.check("cuMemcpyDtoDAsync", result)
             }
             &Op::Memset {
                 device,

@@ -76,7 +76,7 @@ fn piece(op: &Op) -> Option<[u64; PIECE_WORDS]> {
             byte,
             bytes,
         } => Some([device, 0, bytes as u64, byte.into()]),
-        Op::Launch { .. } | Op::Timestamp { .. } => None,
+        Op::Copy { .. } | Op::Launch { .. } | Op::Timestamp { .. } => None,
     }
 }
 

@@ -142,7 +142,7 @@ fn are_apart(one: &Op, other: &Op) -> bool {
             Op::Upload { host, device, .. } => vec![range(host, false), range(device, true)],
             Op::Download { host, device, .. } => vec![range(device, false), range(host, true)],
             Op::Memset { device, .. } => vec![range(device, true)],
-            Op::Launch { .. } | Op::Timestamp { .. } => Vec::new(),
+            Op::Copy { .. } | Op::Launch { .. } | Op::Timestamp { .. } => Vec::new(),
         }
     };
     let others = accesses(other);

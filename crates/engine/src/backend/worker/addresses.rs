@@ -116,6 +116,7 @@ impl Map {
             Op::Download { host, device, .. } => {
                 (*host, *device) = (real(*host, true)?, real(*device, false)?);
             }
+            Op::Copy { from, to, .. } => (*from, *to) = (real(*from, false)?, real(*to, true)?),
             Op::Memset { device, .. } => *device = real(*device, true)?,
             Op::Timestamp { .. } => {}
             Op::Launch { args, .. } => {

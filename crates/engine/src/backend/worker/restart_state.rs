@@ -181,8 +181,8 @@ impl Filled {
         spec.ops.iter().any(|op| match op {
             Op::Launch { args, .. } => args.iter().any(is_inside),
             Op::Download { device, .. } => is_inside(device),
-            // Nothing writes the allocation.
-            Op::Upload { .. } | Op::Memset { .. } | Op::Timestamp { .. } => false,
+            // Nothing writes the allocation, and no graph copies within the device.
+            Op::Upload { .. } | Op::Copy { .. } | Op::Memset { .. } | Op::Timestamp { .. } => false,
         })
     }
 

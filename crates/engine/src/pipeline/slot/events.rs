@@ -78,7 +78,7 @@ impl Slot<Filling> {
 
 impl Core {
     /// Refuses events where no stream has all work of the slot.
-    fn check_events(&self) -> Result<()> {
+    pub(super) fn check_events(&self) -> Result<()> {
         match self.executor.policy().mode {
             Mode::Resident => Err(no_events("a loop on the device may run them")),
             _ if self.device_slot.stream().is_none() => Err(no_stream()),
