@@ -2,7 +2,7 @@
 
 use crate::chained::{Chained, Data};
 use crate::program::accepted_policies;
-use crate::scale::vectors;
+use crate::scale::{TWIN_PANICS, vectors};
 use crate::{assert_refused, threads};
 use std::sync::Arc;
 use tapeloop_engine::ErrorKind;
@@ -121,18 +121,26 @@ pub fn a_pipeline_chains_on_the_device(backend: &Arc<dyn Backend>) {
     let (backends, config) = ([Arc::clone(backend)], config(3, Policy::default()));
     let open = |workload| Pipeline::new(workload, &backends, threads(1), &config).unwrap();
     let (mut first, mut last) = (open(Chained::first(2.0)), open(Chained::last(3.0)));
-    for item in vectors(10) {
-        first
-            .submit(Data::Host(item.clone()))
-            .map_err(drop)
-            .unwrap();
-        let kept = first.wait().unwrap().1.result.unwrap();
-        last.submit(kept).map_err(drop).unwrap();
-        let Data::Host(values) = last.wait().unwrap().1.result.unwrap() else {
-            panic!("the last engine's results are on the host");
-        };
-        let expected: Vec<f32> = item.iter().map(|x| x * 2.0 * 3.0).collect();
-        assert_eq!(values, expected);
+    // Batches of several items, whose parts start anywhere in their buffers.
+    for items in vectors(12).chunks(4) {
+        for item in items {
+            let item = Data::Host(item.clone());
+            first.submit(item).map_err(drop).unwrap();
+        }
+        let kept: Vec<Data> = items
+            .iter()
+            .map(|_| first.wait().unwrap().1.result.unwrap())
+            .collect();
+        for kept in kept {
+            last.submit(kept).map_err(drop).unwrap();
+        }
+        for item in items {
+            let Data::Host(values) = last.wait().unwrap().1.result.unwrap() else {
+                panic!("the last engine's results are on the host");
+            };
+            let expected: Vec<f32> = item.iter().map(|x| x * 2.0 * 3.0).collect();
+            assert_eq!(values, expected);
+        }
     }
 }
 
@@ -183,28 +191,60 @@ pub fn an_item_with_wrong_memory_is_refused_alone(backend: &Arc<dyn Backend>) {
     }
 }
 
-/// A buffer of a pool is an item's data as often as the program likes, and may be written in between.
+/// A buffer of a pool is the data of as many items as the program likes, and may be written in between.
 pub fn a_buffer_of_a_pool_is_taken_and_written_in_turn(backend: &Arc<dyn Backend>) {
     if backend.is_supervised() {
         return;
     }
     let pool = Pool::new(Arc::clone(backend), PoolConfig::development());
-    let mut buffer = pool.device::<f32>(32, "items").unwrap();
+    let mut buffer = pool.device::<f32>(40, "items").unwrap();
+    // Parts that follow one another, and some that do not. Two batches take 12 of them each.
+    let starts: Vec<usize> = (0..24).map(|part| [0, 8, 16, 3, 32][part % 5]).collect();
     for policy in accepted_policies(backend) {
-        let engine = engine(backend, Chained::last(3.0), 3, policy);
-        for round in 0..6 {
-            let values: Vec<f32> = (0..32).map(|i| (100 * round + i) as f32).collect();
+        let mut config = config(3, policy);
+        config.batch_wait = std::time::Duration::from_secs(10);
+        let backends = [Arc::clone(backend)];
+        let engine = Engine::new(Chained::last(3.0), &backends, threads(1), &config).unwrap();
+        for round in 0..4 {
+            let values: Vec<f32> = (0..40).map(|i| (100 * round + i) as f32).collect();
             buffer.upload(&values).unwrap();
             let part = |start: usize| Data::View(buffer.slice(start..start + 8).unwrap().view(), 8);
-            let starts = [0, 8, 24, 4];
-            let tickets = starts.map(|start| engine.submit(part(start)).unwrap());
-            for (ticket, start) in tickets.into_iter().zip(starts) {
+            // The last item fits in no batch of the others, which ends their wait.
+            let items = starts.iter().map(|&start| part(start));
+            let items = items.chain([Data::View(buffer.view(), 40)]);
+            let mut tickets: Vec<_> = items.map(|item| engine.submit(item).unwrap()).collect();
+            let last = tickets.pop();
+            for (ticket, &start) in tickets.into_iter().zip(&starts) {
                 let Data::Host(found) = ticket.wait().unwrap().result.unwrap() else {
                     panic!("the last engine's results are on the host");
                 };
                 let expected: Vec<f32> = values[start..start + 8].iter().map(|x| x * 3.0).collect();
                 assert_eq!(found, expected, "{policy:?}");
             }
+            engine.flush().unwrap();
+            drop(last.map(|last| last.wait().unwrap()));
         }
     }
+}
+
+/// Memory that a failed batch was copied from is given back when its slot has another batch.
+pub fn a_failed_batch_keeps_no_memory(backend: &Arc<dyn Backend>) {
+    if backend.is_supervised() || backend.device().compute_capability.is_some() {
+        // A fault ends a GPU for the process.
+        return;
+    }
+    let pool = Pool::new(Arc::clone(backend), PoolConfig::development());
+    let engine = engine(backend, Chained::last(3.0), 1, Policy::default());
+    let mut run = |value: f32| {
+        let mut buffer = pool.device::<f32>(8, "item").unwrap();
+        buffer.upload(&[value; 8]).unwrap();
+        let ticket = engine.submit(Data::View(buffer.view(), 8)).unwrap();
+        ticket.wait().unwrap().result
+    };
+    assert_eq!(run(TWIN_PANICS).unwrap_err().kind(), ErrorKind::Kernel);
+    let Data::Host(found) = run(5.0).unwrap() else {
+        panic!("the last engine's results are on the host");
+    };
+    assert_eq!(found, [15.0; 8]);
+    assert_eq!(pool.stats().device.parked_bytes, 0);
 }
