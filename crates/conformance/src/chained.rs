@@ -1,7 +1,7 @@
 //! A workload whose items, or results, stay on the device.
 
 use crate::scale::scale_kernel;
-use tapeloop_engine::backend::AllocationView;
+use tapeloop_engine::backend::{AllocationView, ExternalEvent};
 use tapeloop_engine::record::{Buffer, Kernel, Recorder};
 use tapeloop_engine::workload::{
     DeviceInputs, DeviceLeased, Extent, ReadViews, Workload, WriteViews,
@@ -17,16 +17,34 @@ pub enum Data {
     Kept(DeviceLeased<f32>),
     /// Device memory, and the number of elements that the item says it has.
     View(AllocationView, usize),
+    /// Device memory that is written before an event of CUDA: [`Data::after`].
+    After(AfterEvent),
     /// An item of this many elements that names no memory.
     Nothing(usize),
 }
 
+/// Device memory, and the handle of the event before which it is written.
+#[derive(Debug)]
+pub struct AfterEvent {
+    view: AllocationView,
+    len: usize,
+    event: u64,
+}
+
 impl Data {
+    /// `len` elements of device memory that are written before `event`.
+    ///
+    /// # Safety
+    /// `event` is one of CUDA until the item's completion.
+    pub unsafe fn after(view: AllocationView, len: usize, event: u64) -> Self {
+        Data::After(AfterEvent { view, len, event })
+    }
+
     fn len(&self) -> usize {
         match self {
             Data::Host(values) => values.len(),
             Data::Kept(kept) => kept.len(),
-            Data::View(_, len) | Data::Nothing(len) => *len,
+            Data::View(_, len) | Data::After(AfterEvent { len, .. }) | Data::Nothing(len) => *len,
         }
     }
 }
@@ -118,6 +136,11 @@ impl Workload for Chained {
         match item {
             Data::Kept(kept) => inputs.copy(*x, kept.view()),
             Data::View(view, _) => inputs.copy(*x, view.clone()),
+            Data::After(AfterEvent { view, event, .. }) => {
+                inputs.copy(*x, view.clone())?;
+                // SAFETY: the caller of `Data::after` keeps the event.
+                inputs.wait_for(unsafe { ExternalEvent::from_raw(*event) })
+            }
             Data::Host(_) | Data::Nothing(_) => Ok(()),
         }
     }

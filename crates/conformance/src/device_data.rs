@@ -2,8 +2,9 @@
 
 use crate::chained::{Chained, Data};
 use crate::program::accepted_policies;
-use crate::scale::{TWIN_PANICS, vectors};
+use crate::scale::vectors;
 use crate::{assert_refused, threads};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use tapeloop_engine::ErrorKind;
 use tapeloop_engine::backend::{Allocation, AllocationView, Backend, Space};
@@ -123,24 +124,27 @@ pub fn a_pipeline_chains_on_the_device(backend: &Arc<dyn Backend>) {
     let (mut first, mut last) = (open(Chained::first(2.0)), open(Chained::last(3.0)));
     // Batches of several items, whose parts start anywhere in their buffers.
     for items in vectors(12).chunks(4) {
+        let mut kept = BTreeMap::new();
         for item in items {
             let item = Data::Host(item.clone());
             first.submit(item).map_err(drop).unwrap();
         }
-        let kept: Vec<Data> = items
-            .iter()
-            .map(|_| first.wait().unwrap().1.result.unwrap())
-            .collect();
-        for kept in kept {
-            last.submit(kept).map_err(drop).unwrap();
+        while let Some((number, done)) = first.wait() {
+            kept.insert(number, done.result.unwrap());
         }
-        for item in items {
-            let Data::Host(values) = last.wait().unwrap().1.result.unwrap() else {
+        let mut expected = BTreeMap::new();
+        for (kept, item) in kept.into_values().zip(items) {
+            let number = last.submit(kept).map_err(drop).unwrap();
+            let values: Vec<f32> = item.iter().map(|x| x * 2.0 * 3.0).collect();
+            expected.insert(number, values);
+        }
+        while let Some((number, done)) = last.wait() {
+            let Data::Host(values) = done.result.unwrap() else {
                 panic!("the last engine's results are on the host");
             };
-            let expected: Vec<f32> = item.iter().map(|x| x * 2.0 * 3.0).collect();
-            assert_eq!(values, expected);
+            assert_eq!(Some(values), expected.remove(&number));
         }
+        assert!(expected.is_empty());
     }
 }
 
@@ -225,26 +229,4 @@ pub fn a_buffer_of_a_pool_is_taken_and_written_in_turn(backend: &Arc<dyn Backend
             drop(last.map(|last| last.wait().unwrap()));
         }
     }
-}
-
-/// Memory that a failed batch was copied from is given back when its slot has another batch.
-pub fn a_failed_batch_keeps_no_memory(backend: &Arc<dyn Backend>) {
-    if backend.is_supervised() || backend.device().compute_capability.is_some() {
-        // A fault ends a GPU for the process.
-        return;
-    }
-    let pool = Pool::new(Arc::clone(backend), PoolConfig::development());
-    let engine = engine(backend, Chained::last(3.0), 1, Policy::default());
-    let mut run = |value: f32| {
-        let mut buffer = pool.device::<f32>(8, "item").unwrap();
-        buffer.upload(&[value; 8]).unwrap();
-        let ticket = engine.submit(Data::View(buffer.view(), 8)).unwrap();
-        ticket.wait().unwrap().result
-    };
-    assert_eq!(run(TWIN_PANICS).unwrap_err().kind(), ErrorKind::Kernel);
-    let Data::Host(found) = run(5.0).unwrap() else {
-        panic!("the last engine's results are on the host");
-    };
-    assert_eq!(found, [15.0; 8]);
-    assert_eq!(pool.stats().device.parked_bytes, 0);
 }

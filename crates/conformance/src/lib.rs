@@ -209,7 +209,6 @@ macro_rules! scenarios {
             a_pipeline_chains_on_the_device,
             an_item_with_wrong_memory_is_refused_alone,
             a_buffer_of_a_pool_is_taken_and_written_in_turn,
-            a_failed_batch_keeps_no_memory,
         }
         $crate::scenarios! { @group $attributes $run, loops:
             mode_resident_is_right_or_refused_and_launches_take_its_place,

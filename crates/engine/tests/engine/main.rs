@@ -13,6 +13,7 @@ mod audit;
 mod buckets;
 mod contract;
 mod cpu;
+mod device_data;
 mod dot;
 mod errors;
 mod events;
