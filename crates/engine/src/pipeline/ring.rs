@@ -74,7 +74,10 @@ impl<B> Ring<B> {
     /// process that made the ring.
     pub fn acquire(&mut self) -> Option<Slot<Filling>> {
         self.free.last()?.check_process().ok()?;
-        self.free.pop().map(Slot::begin)
+        let mut slot = self.free.pop()?.begin();
+        // Those of a batch that failed.
+        slot.clear_inputs();
+        Some(slot)
     }
 
     /// Submits a filled slot to the device as a batch of extent `live`.
