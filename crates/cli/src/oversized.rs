@@ -182,7 +182,7 @@ struct Bucket {
 impl Bucket {
     fn bytes(&self) -> u64 {
         let memory = self.pipeline.memory();
-        memory.device_bytes() + memory.host_bytes()
+        memory.bytes()
     }
 }
 
@@ -293,7 +293,7 @@ impl Oversized {
             // A pipeline has its worker process to itself.
             self.drop_oldest(self.kept.len());
         } else {
-            self.free(memory.device_bytes() + memory.host_bytes());
+            self.free(memory.bytes());
         }
         let mut made = self.open(&device, &config);
         if made.as_ref().is_err_and(is_for_room) && !self.kept.is_empty() {

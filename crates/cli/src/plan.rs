@@ -158,9 +158,8 @@ impl Plan {
     /// The memory that all readers share: `limits.reading_bytes_max`, and no more than the engine
     /// leaves of `memory_bytes_max`.
     pub fn read_budget(&self, engine: &MemoryPlan) -> Arc<ReadBudget> {
-        let engine = engine.device_bytes().saturating_add(engine.host_bytes());
         let left = self.config.memory_bytes_max.unwrap_or(u64::MAX);
-        let left = left.saturating_sub(engine);
+        let left = left.saturating_sub(engine.bytes());
         Arc::new(ReadBudget::new(self.config.reading_bytes_max.min(left)))
     }
 

@@ -1,10 +1,13 @@
 //! Faults on a real device: an item that reaches out of bounds, traps or never ends, with
-//! supervision and without; and a card that another process has filled. A process of its own: a
-//! fault ends CUDA for its process, so this program starts itself as worker and child.
+//! supervision and without; a card that another process has filled; and what the driver takes for
+//! graphs. A process of its own: a fault ends CUDA for its process, so this program starts itself as worker
+//! and child.
 #![cfg(all(feature = "cuda", feature = "supervise", target_os = "linux"))]
 
 #[path = "support/gpu.rs"]
 mod gpu;
+#[path = "gpu_faults/graphs.rs"]
+mod graphs;
 #[path = "gpu_faults/resident.rs"]
 mod resident;
 
@@ -57,6 +60,7 @@ fn play_a_role() {
         Ok("worker") => unsafe { serve::<&str>(&[]) }.unwrap(),
         Ok("alone") => alone(),
         Ok("hog") => hog(),
+        Ok("graphs") => graphs::measure(),
         _ => {}
     }
 }

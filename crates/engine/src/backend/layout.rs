@@ -84,6 +84,7 @@ impl Layout {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::View;
     use crate::record::{DType, Unit};
 
     fn decl(len: usize, view: View) -> BufferDecl {

@@ -116,8 +116,7 @@ impl<'a> GraphSource<'a> {
             return Err(Error::usage("the graph has no operation"));
         }
         if self.ops().any(|op| matches!(op, Op::Copy { .. })) {
-            let error = Error::usage("a graph does not copy within the device");
-            return Err(error.fix("give the copy to the slot before the graph"));
+            return Err(no_copy_in_graph());
         }
         let GraphSource::Explicit(nodes) = self else {
             return Ok(());
@@ -130,6 +129,12 @@ impl<'a> GraphSource<'a> {
             ))),
         }
     }
+}
+
+/// The error of an [`Op::Copy`] in a graph.
+pub(super) fn no_copy_in_graph() -> Error {
+    let error = Error::usage("a graph does not copy within the device");
+    error.fix("give the copy to the slot before the graph")
 }
 
 impl Op {

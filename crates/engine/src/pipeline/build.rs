@@ -117,9 +117,8 @@ pub(super) fn build<W: Workload>(
     let engine = EngineId::new();
     loop {
         let recorded = Arc::new(buckets);
-        let buffers = recorded.largest().recording.buffers();
-        let slots = size.slots * backends.len();
-        let memory = MemoryPlan::new(buffers, slots, backends.len(), device.shares_host_memory);
+        let devices = backends.len();
+        let memory = MemoryPlan::of_engine(&recorded, size.slots, devices, device, config);
         memory.check_budget(config.memory_bytes_max)?;
         let count = size.count(config.urgent_slots);
         let error = match open(&workload, &handles, backends, &recorded, count, config) {

@@ -80,11 +80,9 @@ impl<W: Workload> Engine<W> {
     ) -> Result<MemoryPlan> {
         config.check()?;
         let (buckets, _) = record_config(workload, config, device)?;
-        Ok(MemoryPlan::new(
-            buckets.largest().recording.buffers(),
-            config.slots.saturating_mul(devices),
-            devices,
-            device.shares_host_memory,
+        let slots = config.slots;
+        Ok(MemoryPlan::of_engine(
+            &buckets, slots, devices, device, config,
         ))
     }
 

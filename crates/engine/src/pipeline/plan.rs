@@ -1,8 +1,10 @@
 //! The memory that an engine will allocate.
 
+use super::config::EngineConfig;
 use crate::backend::Layout;
 use crate::error::{Error, ErrorKind, Result};
-use crate::record::{BufferDecl, View};
+use crate::record::{BufferDecl, DeviceInfo, Recording, View};
+use crate::replay::{Buckets, Mode};
 use std::fmt;
 
 /// The memory of one buffer.
@@ -17,10 +19,8 @@ pub struct MemoryLine {
     pub slot_host_bytes: u64,
 }
 
-/// The memory of all slots, exact to the byte.
-///
-/// The driver allocates more for graphs, which is not counted: 0.1 to 0.3 MiB for each bucket of each
-/// slot on an H200.
+/// The memory of all slots, exact to the byte, and about what the driver takes for their graphs and
+/// streams.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MemoryPlan {
@@ -35,12 +35,66 @@ pub struct MemoryPlan {
     pub resident: Vec<(String, u64)>,
     /// Devices, each with its own copy of the resident buffers.
     pub devices: usize,
+    /// Device memory that the driver of CUDA takes for the graphs and streams of all slots, in bytes; 0 on
+    /// other devices. It is as measured on an H200 (driver 580), and as if every bucket that may be ready were.
+    pub driver_bytes: u64,
+}
+
+/// Bytes of a graph without kernels, and more for each kernel; a graph takes at least
+/// [`GRAPH_BYTES_MIN`]. Fitted to 48 graphs of 20, 50, 100 and 300 kernels on an H200.
+const GRAPH_BYTES: u64 = 70 << 10;
+const NODE_BYTES: u64 = 2_765;
+const GRAPH_BYTES_MIN: u64 = 128 << 10;
+/// Bytes of a stream.
+const STREAM_BYTES: u64 = 512 << 10;
+/// The driver takes memory in steps of this many bytes.
+const DRIVER_STEP_BYTES: u64 = 2 << 20;
+/// Kernels that do the small copies and memsets of a graph.
+const COPY_KERNELS: u64 = 2;
+
+/// Device memory that the driver takes on each device for `slots` slots, with graphs of `recording` for
+/// `buckets` buckets each.
+fn driver_bytes(recording: &Recording, buckets: usize, slots: u64, config: &EngineConfig) -> u64 {
+    let policy = &config.policy;
+    let graphs = match policy.mode {
+        Mode::Stream => 0,
+        Mode::Graph | Mode::Resident => buckets.min(policy.ready_max) as u64,
+    };
+    // A batch that the timeline samples runs in a graph with timestamps.
+    let graphs = graphs * (1 + u64::from(config.timeline.is_some()));
+    let kernels = recording.launches().count() as u64 + COPY_KERNELS;
+    let graph = (GRAPH_BYTES + NODE_BYTES * kernels).max(GRAPH_BYTES_MIN);
+    let slot = graphs.saturating_mul(graph).saturating_add(STREAM_BYTES);
+    let all = slots.saturating_mul(slot);
+    all.div_ceil(DRIVER_STEP_BYTES)
+        .saturating_mul(DRIVER_STEP_BYTES)
 }
 
 impl MemoryPlan {
+    /// What an engine allocates for `slots` slots on each of `devices` devices such as `device`, and what
+    /// the driver takes for graphs of these buckets.
+    pub(crate) fn of_engine(
+        buckets: &Buckets,
+        slots: usize,
+        devices: usize,
+        device: &DeviceInfo,
+        config: &EngineConfig,
+    ) -> Self {
+        let recording = &buckets.largest().recording;
+        let (buffers, shared) = (recording.buffers(), device.shares_host_memory);
+        let all = slots.saturating_mul(devices);
+        let mut plan = MemoryPlan::new(buffers, all, devices, shared);
+        if device.compute_capability.is_some() {
+            let count = buckets.as_slice().len();
+            let each = driver_bytes(recording, count, slots as u64, config);
+            plan.driver_bytes = each.saturating_mul(devices as u64);
+        }
+        plan
+    }
+
     /// What [`Backend::open_slots`](crate::backend::Backend::open_slots) allocates for `slots`
     /// slots of all devices with these buffers, and the resident buffers of each device.
-    pub(crate) fn new(buffers: &[BufferDecl], slots: usize, devices: usize, shared: bool) -> Self {
+    fn new(buffers: &[BufferDecl], slots: usize, devices: usize, shared: bool) -> Self {
         let bytes_of = |decl: &BufferDecl| {
             let element_bytes = decl.dtype.size_bytes() as u64;
             (decl.len as u64).saturating_mul(element_bytes)
@@ -71,6 +125,7 @@ impl MemoryPlan {
                 })
                 .collect(),
             devices,
+            driver_bytes: 0,
         };
         // Buffers without a layout exceed the address space.
         let (device, host) = Layout::new(buffers).map_or((u64::MAX, u64::MAX), |layout| {
@@ -91,7 +146,7 @@ impl MemoryPlan {
         plan
     }
 
-    /// Device memory of all slots, in bytes; on the CPU backend, host memory.
+    /// Device memory of all slots and resident buffers, in bytes; on the CPU backend, host memory.
     pub fn device_bytes(&self) -> u64 {
         let resident = self.resident.iter().map(|(_, bytes)| *bytes);
         let resident = resident.fold(0, u64::saturating_add);
@@ -104,19 +159,24 @@ impl MemoryPlan {
         self.slot_sum(HOST).saturating_mul(self.slots as u64)
     }
 
+    /// All memory of both kinds and of the driver, in bytes: what counts against
+    /// [`EngineConfig::memory_bytes_max`](crate::EngineConfig::memory_bytes_max).
+    pub fn bytes(&self) -> u64 {
+        let memory = self.device_bytes().saturating_add(self.host_bytes());
+        memory.saturating_add(self.driver_bytes)
+    }
+
     fn slot_sum(&self, side: fn(&MemoryLine) -> u64) -> u64 {
         self.lines.iter().map(side).fold(0, u64::saturating_add)
     }
 
     pub(crate) fn check_budget(&self, budget: Option<u64>) -> Result<()> {
         match budget {
-            Some(max) if self.device_bytes().saturating_add(self.host_bytes()) > max => {
-                Err(Error::new(
-                    ErrorKind::Capacity,
-                    format!("the memory plan exceeds the budget of {max} bytes\n{self}"),
-                )
-                .fix("raise memory_bytes_max, or use fewer slots or smaller batches"))
-            }
+            Some(max) if self.bytes() > max => Err(Error::new(
+                ErrorKind::Capacity,
+                format!("the memory plan exceeds the budget of {max} bytes\n{self}"),
+            )
+            .fix("raise memory_bytes_max, or use fewer slots or smaller batches")),
             _ => Ok(()),
         }
     }
@@ -145,6 +205,10 @@ impl fmt::Display for MemoryPlan {
                 "  {name:<24} {bytes:>14} B on each of {} devices",
                 self.devices
             )?;
+        }
+        if self.driver_bytes > 0 {
+            let (name, bytes) = ("graphs and streams", self.driver_bytes);
+            writeln!(f, "  {name:<24} {bytes:>14} B on the device, about")?
         }
         if self.shared {
             write!(f, "  {slots} slots: {device} B of memory")

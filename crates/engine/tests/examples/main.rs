@@ -3,6 +3,9 @@
 #[path = "../../examples/capi.rs"]
 #[allow(unreachable_pub, reason = "a shared library exports it")]
 mod capi;
+#[path = "../../examples/chain.rs"]
+#[allow(dead_code, reason = "its main takes arguments")]
+mod chain;
 #[path = "../../examples/http_service.rs"]
 #[allow(dead_code, reason = "its main waits for a signal")]
 mod http_service;
@@ -62,6 +65,13 @@ fn each_result_is_that_of_one_set_of_weights() {
     let every = Some(Duration::from_millis(1));
     let (items, replaced) = reload::run(&engine, Duration::from_millis(200), every).unwrap();
     assert!(items > 0 && replaced > 0, "{items} items, {replaced} times");
+}
+
+#[test]
+fn decoded_frames_are_right_on_both_ways() {
+    for on_device in [false, true] {
+        chain::run(Choice::Cpu, 20, on_device).unwrap();
+    }
 }
 
 #[test]

@@ -4,11 +4,12 @@ use super::primary_context::{check, with_primary};
 use super::target::card;
 use std::ptr::null_mut;
 use std::sync::Arc;
+use tapeloop_conformance::chained::{Chained, Data};
 use tapeloop_conformance::program::policies;
-use tapeloop_engine::backend::ExternalEvent;
+use tapeloop_engine::backend::{ExternalEvent, ThreadPoolBuilder};
 use tapeloop_engine::internal::cudarc::driver::sys;
 use tapeloop_engine::memory::{Pool, PoolConfig};
-use tapeloop_engine::pipeline::{Ring, Wait};
+use tapeloop_engine::pipeline::{Engine, EngineConfig, Ring, Wait};
 use tapeloop_engine::record::{Kernel, Recorder, TwinLaunch};
 use tapeloop_engine::replay::{Buckets, Mode};
 use tapeloop_engine::workload::Extent;
@@ -71,6 +72,40 @@ impl Drop for Foreign {
             check("cuStreamDestroy", sys::cuStreamDestroy_v2(self.stream));
         }
     }
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn an_item_waits_for_other_code_that_writes_its_memory() {
+    let target = card();
+    let pool = Pool::new(Arc::clone(&target.backend), PoolConfig::development());
+    // So large that the other code's work takes longer than the host does to submit a batch.
+    let large = pool.device::<u32>(1 << 26, "large").unwrap();
+    let buffer = pool.device::<f32>(8, "numbers").unwrap();
+    let threads = Arc::new(ThreadPoolBuilder::new().num_threads(1).build().unwrap());
+    let config = EngineConfig::new([100, 100]);
+    let backends = [Arc::clone(&target.backend)];
+    let engine = Engine::new(Chained::last(3.0), &backends, threads, &config).unwrap();
+    with_primary(|| {
+        let foreign = Foreign::new();
+        for value in (1..20_u16).map(f32::from) {
+            for _ in 0..4 {
+                foreign.set(large.view().address(), value.to_bits(), 1 << 26);
+            }
+            foreign.set(buffer.view().address(), value.to_bits(), 8);
+            let [produced, _] = foreign.events;
+            // SAFETY: the event and the stream are there until `foreign` is dropped.
+            let recorded = unsafe { sys::cuEventRecord(produced, foreign.stream) };
+            check("cuEventRecord", recorded);
+            // SAFETY: as above.
+            let item = unsafe { Data::after(buffer.view(), 8, produced as u64) };
+            let done = engine.submit(item).unwrap().wait().unwrap();
+            let Data::Host(found) = done.result.unwrap() else {
+                panic!("the results are on the host");
+            };
+            assert_eq!(found, [3.0 * value; 8]);
+        }
+    });
 }
 
 #[test]

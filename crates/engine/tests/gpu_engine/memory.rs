@@ -61,7 +61,7 @@ pub(crate) fn a_plan_is_what_the_device_loses_and_not_a_byte_less_will_do(target
         let backends = [Arc::clone(backend)];
         Engine::new(Mix::new(), &backends, Arc::clone(&target.pool), &config)
     };
-    let sum = plan.device_bytes() + plan.host_bytes();
+    let sum = plan.bytes();
     let allocations = backend.driver_calls().allocations;
     let refused = build(sum - 1).err().unwrap();
     assert_eq!(refused.kind(), ErrorKind::Capacity);

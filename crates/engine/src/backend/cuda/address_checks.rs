@@ -228,8 +228,8 @@ impl<'a> Checked<'a> {
             }
             &Op::Copy { from, to, bytes } => {
                 // SAFETY: as for the upload.
-                let result = unsafe { (driver.cuMemcpyDtoDAsync_v2)(to, from, bytes, raw) };
-                context.check("cuMemcpyDtoDAsync", result)
+                let result = unsafe { (driver.cuMemcpyAsync)(to, from, bytes, raw) };
+                context.check("cuMemcpyAsync", result)
             }
             &Op::Memset {
                 device,

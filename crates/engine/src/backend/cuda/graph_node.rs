@@ -2,6 +2,7 @@
 
 use super::address_checks::{Checked, pointers};
 use super::context::Context;
+use crate::backend::op::no_copy_in_graph;
 use crate::backend::{Call, FunctionId, Op};
 use crate::error::Result;
 use cudarc::driver::sys::{self, CUmemorytype};
@@ -89,6 +90,7 @@ pub(super) unsafe fn add(
             // SAFETY: the node of a kernel, which was just added.
             unsafe { attributes.give_to(context, node) }?;
         }
+        (Op::Copy { .. }, _) => return Err(no_copy_in_graph()),
         (Op::Timestamp { .. }, _) => {
             // SAFETY: as above; the event lives as long as the slot, whose graph it
             // is.
@@ -144,6 +146,7 @@ pub(super) unsafe fn set(
                 (driver.cuGraphExecKernelNodeSetParams_v2)(exec, node, &params)
             })
         }
+        (Op::Copy { .. }, _) => return Err(no_copy_in_graph()),
         (Op::Timestamp { .. }, _) => {
             // SAFETY: as above; the event lives as long as the slot, whose graph it
             // is.
