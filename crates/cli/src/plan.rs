@@ -273,7 +273,8 @@ impl Plan {
 /// The memory of the engine: `832 MB`, or `832 MB on the GPU and 120 MB of pinned host memory`.
 pub fn memory_text(memory: &MemoryPlan) -> String {
     let size = |bytes: u64| format::size(bytes as f64);
-    let (device, host) = (size(memory.device_bytes()), size(memory.host_bytes()));
+    let device = memory.device_bytes().saturating_add(memory.driver_bytes);
+    let (device, host) = (size(device), size(memory.host_bytes()));
     match (memory.shared, memory.devices) {
         (true, _) => device,
         (_, 1) => format!("{device} on the GPU and {host} of pinned host memory"),

@@ -146,7 +146,7 @@ pub(super) unsafe fn set(
                 (driver.cuGraphExecKernelNodeSetParams_v2)(exec, node, &params)
             })
         }
-        (Op::Copy { .. }, _) => return Err(no_copy_in_graph()),
+        (Op::Copy { .. }, _) => Err(no_copy_in_graph()),
         (Op::Timestamp { .. }, _) => {
             // SAFETY: as above; the event lives as long as the slot, whose graph it
             // is.
