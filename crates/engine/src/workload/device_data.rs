@@ -6,7 +6,7 @@ use super::views::ViewLayout;
 use crate::backend::{AllocationView, Backend, ExternalEvent};
 use crate::error::{Error, Result};
 use crate::memory::DeviceBuffer;
-use crate::record::{Buffer, BufferId, Element};
+use crate::record::{BUFFERS_MAX, Buffer, BufferId, Element};
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub struct DeviceInputs<'a> {
     extent: Extent,
     target: &'a mut dyn InputTarget,
     /// A bit for each buffer of the layout whose part was given.
-    given: u64,
+    given: [u64; BUFFERS_MAX.div_ceil(64)],
 }
 
 impl<'a> DeviceInputs<'a> {
@@ -42,7 +42,7 @@ impl<'a> DeviceInputs<'a> {
             at,
             extent,
             target,
-            given: 0,
+            given: Default::default(),
         }
     }
 
@@ -65,7 +65,7 @@ impl<'a> DeviceInputs<'a> {
     /// If it is not an input buffer of the recording, or its part was given before.
     pub fn copy<T: Element>(&mut self, buffer: Buffer<T>, from: AllocationView) -> Result<()> {
         let (position, part) = self.layout.part(buffer.id(), self.at, self.extent);
-        assert!(self.given >> position & 1 == 0, "the part was given before");
+        assert!(!self.is_given(position), "the part was given before");
         if from.bytes() != part.len() {
             return Err(Error::usage(format!(
                 "{} bytes of device memory for a part of {} bytes",
@@ -77,7 +77,7 @@ impl<'a> DeviceInputs<'a> {
         if !part.is_empty() {
             self.target.copy(from, buffer.id(), part.start)?;
         }
-        self.given |= 1 << position;
+        self.given[position / 64] |= 1 << (position % 64);
         Ok(())
     }
 
@@ -93,12 +93,16 @@ impl<'a> DeviceInputs<'a> {
         self.target.wait_for(event)
     }
 
+    fn is_given(&self, position: usize) -> bool {
+        self.given[position / 64] >> (position % 64) & 1 == 1
+    }
+
     /// The first input buffer whose part has bytes and was not given.
     pub(crate) fn first_missing(&self) -> Option<BufferId> {
         let mut buffers = self.layout.buffers().enumerate();
         let missing = buffers.find(|(position, id)| {
             let (_, part) = self.layout.part(*id, self.at, self.extent);
-            self.given >> position & 1 == 0 && !part.is_empty()
+            !self.is_given(*position) && !part.is_empty()
         });
         missing.map(|(_, id)| id)
     }
