@@ -179,13 +179,7 @@ pub struct KernelChainBuffers {
 /// A kernel of `bench.cu`.
 fn kernel(name: &str, twin: Twin) -> Kernel {
     static IMAGE: OnceLock<Arc<Image>> = OnceLock::new();
-    let image = IMAGE.get_or_init(|| {
-        Arc::new(Image {
-            name: "bench".to_owned(),
-            binary: Some(include_bytes!("bench.ptx").to_vec()),
-            source: None,
-        })
-    });
+    let image = IMAGE.get_or_init(|| Image::compiled("bench", *include_bytes!("bench.ptx")));
     let text = include_str!("bench.cu");
     let declared = Kernel::declared_in(text, name).expect("the text has the kernel");
     // SAFETY: bench.ptx is what nvcc made of bench.cu, which a test compares. `step` and `advance`

@@ -128,10 +128,10 @@ pub mod workload;
 pub use backend::{Backend, DeviceInfo};
 pub use pipeline::{
     Counters, Engine, EngineConfig, Pipeline, Statistics, SubmitOptions, Ticket, Tickets,
-    TrySubmitError,
+    TrySubmitError, Wait,
 };
 pub use record::{Buffer, Image, Kernel, Recorder, Recording, TwinLaunch};
-pub use replay::{Bindings, Executor, Mode, Policy};
+pub use replay::{Bindings, Build, Executor, Mode, Policy};
 pub use tapeloop_error as error;
 pub use tapeloop_error::{Error, ErrorKind, ErrorScope, Result};
 pub use workload::{

@@ -89,6 +89,8 @@ pub struct Signature {
     /// The largest block that `__launch_bounds__` allows; `None` without it, or if it is not a
     /// product of integer constants.
     pub block_threads: Option<u32>,
+    /// The line of a `__launch_bounds__` whose value cannot be read.
+    pub unread_bound: Option<usize>,
 }
 
 /// Why a text cannot be read, and where.
@@ -120,7 +122,7 @@ pub struct Declarations {
     /// Macros with parameters that turn the function after them into a kernel; their first argument
     /// is its launch bound.
     kernel_macros: Vec<String>,
-    /// The values of integer constants. Of two definitions the last one counts.
+    /// The values of integer constants and macros. Of two definitions of a constant the last one counts.
     constants: BTreeMap<String, u32>,
     /// Where a struct's definition and its opening brace are, by the words before the brace.
     structs: BTreeMap<String, (usize, usize)>,
@@ -181,7 +183,15 @@ impl Declarations {
             Lexed::Token(token) => Some(Token { line, ..token }),
             Lexed::Directive(..) => None,
         });
-        let body = body.collect();
+        let body: Vec<Token> = body.collect();
+        let value = match &body[..] {
+            [open, inner @ .., close] if open.is('(') && close.is(')') => inner,
+            all => all,
+        };
+        // Looked up once, as a constant is: a value names only macros before it.
+        if let Some(value) = self.constant_product(value) {
+            self.constants.entry(name.to_owned()).or_insert(value);
+        }
         self.macros.entry(name.to_owned()).or_insert(body);
     }
 
@@ -235,10 +245,13 @@ impl Declarations {
             self.add_parameters(part, None, &mut parameters)?;
         }
         let first = bounds.and_then(|list| split(list, ',').next());
+        let block_threads = first.and_then(|tokens| self.constant_product(tokens));
+        let unread_bound = first.filter(|_| block_threads.is_none());
         Ok(Some(Signature {
             name: name.word().unwrap_or_default().to_owned(),
             parameters,
-            block_threads: first.and_then(|tokens| self.constant_product(tokens)),
+            block_threads,
+            unread_bound: unread_bound.map(|tokens| tokens.first().map_or(1, |token| token.line)),
         }))
     }
 
@@ -288,8 +301,8 @@ impl Declarations {
         Ok(())
     }
 
-    /// The value of a product of integer literals and constants of the file, such as the launch bound
-    /// `32 * WARPS`; `None` for any other expression.
+    /// The value of a product of integer literals, and of constants and macros of the file, such as the
+    /// launch bound `32 * WARPS`; `None` for any other expression.
     fn constant_product(&self, tokens: &[Token]) -> Option<u32> {
         let mut product: u32 = 1;
         for factor in split(tokens, '*') {

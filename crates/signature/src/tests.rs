@@ -134,6 +134,30 @@ fn structs_are_laid_out_as_cuda_does() {
 }
 
 #[test]
+fn a_launch_bound_may_name_macros() {
+    let bound = |text: &str, bound: &str| {
+        let text = format!("{text}\n__global__ void __launch_bounds__({bound}) k() {{}}");
+        let kernel = kernels(&text).remove(0);
+        (kernel.block_threads, kernel.unread_bound)
+    };
+    let sides = "#define X 16\n#define Y (8)\n#define XY (X * Y)";
+    assert_eq!(bound(sides, "X"), (Some(16), None));
+    assert_eq!(bound(sides, "X * Y, 2"), (Some(128), None));
+    assert_eq!(bound(sides, "XY"), (Some(128), None));
+    assert_eq!(bound(sides, "X + Y"), (None, Some(4)));
+    assert_eq!(bound(sides, "Z"), (None, Some(4)));
+    // A macro of itself, and one of a later one.
+    assert_eq!(
+        bound("#define A A\n#define B C\n#define C 4", "A"),
+        (None, Some(4))
+    );
+    assert_eq!(
+        bound("#define A A\n#define B C\n#define C 4", "C"),
+        (Some(4), None)
+    );
+}
+
+#[test]
 fn each_constant_and_each_inner_struct_is_looked_up_once() {
     // A hundred look-ups for each one of the level above would not end.
     let constants: String = (1..=20)

@@ -111,6 +111,11 @@ pub(super) fn read_kernel(settings: &OwnKernelSettings) -> Result<(u32, Vec<(Str
         return Err(Error::config(format!("kernel {entry} writes no column"))
             .fix("give it a parameter that is float* or int*"));
     }
+    if let Some(line) = kernel.unread_bound {
+        let message = format!("the launch bound of kernel {entry} is no product of numbers");
+        let error = Error::config(message).within(format!("line {line}"));
+        return Err(error.fix("write the number, or a macro or constant of this text"));
+    }
     Ok((kernel.block_threads.unwrap_or(128), params))
 }
 

@@ -45,12 +45,13 @@ impl Kernel {
     /// A `const T*` is a buffer that the kernel reads, a `T*` one that it writes, and a `T*`
     /// followed by the comment `/* updated */` one that it reads and writes. Other parameters are
     /// passed by value: numbers, or structs that the text defines, whose pointers follow the same
-    /// rule. `__launch_bounds__` gives the threads of a block if it is a constant; otherwise a
-    /// block has 128.
+    /// rule. `__launch_bounds__` gives the threads of a block along x: a product of numbers, and of
+    /// constants and macros of the text. Without it a block has 128. [`Kernel::block_shape`] declares other
+    /// shapes, and [`Kernel::shared_bytes`] dynamic shared memory, before [`Kernel::code`].
     ///
     /// # Errors
-    /// [`ErrorKind::Kernel`] with the line, if the text has no such kernel, or if a parameter's
-    /// type is not supported.
+    /// [`ErrorKind::Kernel`] with the line, if the text has no such kernel, if a parameter's type is not
+    /// supported, or if the launch bound is another expression.
     pub fn declared_in(text: &str, name: &str) -> Result<Self> {
         let parse_error = |error: SignatureError| {
             Error::new(ErrorKind::Kernel, error.message).within(format!("line {}", error.line))
@@ -68,6 +69,11 @@ impl Kernel {
                 }),
             );
         };
+        if let Some(line) = signature.unread_bound {
+            let message = format!("the launch bound of kernel {name} is no product of numbers");
+            let error = Error::new(ErrorKind::Kernel, message).within(format!("line {line}"));
+            return Err(error.fix("write the number, or a macro or constant of this text"));
+        }
         let mut kernel = Kernel::new(name);
         if let Some(threads) = signature.block_threads {
             kernel = kernel.block(threads);
@@ -216,6 +222,12 @@ mod tests {
         assert_eq!(other.kind(), ErrorKind::Kernel);
         assert!(other.to_string().contains("shift"), "{other}");
         assert!(other.to_string().contains("move"), "{other}");
+        let bound = "__global__ void\n__launch_bounds__(sizeof(int)) f(int x) {}";
+        let bound = error(bound, "f").to_string();
+        assert!(
+            bound.contains("launch bound") && bound.contains("line 2"),
+            "{bound}"
+        );
         let undefined = error("__global__ void f(Other* x) {}", "f");
         assert!(
             undefined.to_string().contains("struct Other"),

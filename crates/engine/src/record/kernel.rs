@@ -53,6 +53,15 @@ pub struct Image {
 }
 
 impl Image {
+    /// The bytes of a fat binary, a cubin, or PTX text. `name` is for messages.
+    pub fn compiled(name: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Arc<Image> {
+        Arc::new(Image {
+            name: name.into(),
+            binary: Some(bytes.into()),
+            source: None,
+        })
+    }
+
     /// CUDA C++ text that NVRTC compiles for the GPU at run time. `file` is the name that compiler
     /// messages cite.
     pub fn cuda(file: impl Into<String>, text: impl Into<String>) -> Arc<Image> {

@@ -7,7 +7,7 @@
 
 use crate::backend::{FunctionId, Op};
 use crate::record::{Image, Kernel};
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 /// The most copies and memsets of a launch. Its arguments then take less than the 4 KiB that every
 /// device allows.
@@ -36,11 +36,7 @@ const ARGS_WORDS: usize = 1 + PIECE_WORDS * PIECES_MAX;
 pub(super) fn kernel() -> &'static Kernel {
     static KERNEL: OnceLock<Kernel> = OnceLock::new();
     KERNEL.get_or_init(|| {
-        let image = Arc::new(Image {
-            name: "copies".to_owned(),
-            binary: Some(include_bytes!("copies.ptx").to_vec()),
-            source: None,
-        });
+        let image = Image::compiled("copies", *include_bytes!("copies.ptx"));
         let kernel = Kernel::new("tapeloop_copies").block(THREADS).structure(
             "pieces",
             ARGS_WORDS * size_of::<u64>(),

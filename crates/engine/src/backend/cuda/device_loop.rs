@@ -40,11 +40,7 @@ pub(super) struct LoopArgs {
 fn kernels() -> &'static [Kernel; 2] {
     static KERNELS: OnceLock<[Kernel; 2]> = OnceLock::new();
     KERNELS.get_or_init(|| {
-        let image = Arc::new(Image {
-            name: "resident".to_owned(),
-            binary: Some(include_bytes!("resident.ptx").to_vec()),
-            source: None,
-        });
+        let image = Image::compiled("resident", *include_bytes!("resident.ptx"));
         ["tapeloop_loop_begin", "tapeloop_loop_turn"].map(|name| {
             let kernel = Kernel::new(name).structure("loop", size_of::<LoopArgs>(), &[]);
             // SAFETY: resident.ptx takes one struct of this size. It accesses the words that the

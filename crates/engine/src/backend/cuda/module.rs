@@ -512,11 +512,7 @@ mod tests {
         let compiler = Compiler::new(&CudaOptions::default(), 0);
         let functions = Functions::new(&session.context(), compiler);
         let load = |code: &[u8]| {
-            let image = Arc::new(Image {
-                name: "image".to_owned(),
-                binary: Some(code.to_vec()),
-                source: None,
-            });
+            let image = Image::compiled("image", code);
             let kernel = Kernel::new("kernel").structure("args", size_of::<LoopArgs>(), &[]);
             // SAFETY: it is loaded and not launched.
             functions.load(&unsafe { kernel.code(&image) }).unwrap()

@@ -177,11 +177,7 @@ fn a_slot_that_cannot_wait_leaks_what_its_work_may_touch_and_keeps_the_context()
 /// A kernel with the parameter that the driver without a device knows.
 fn declared(attributes: impl FnOnce(Kernel) -> Kernel) -> Kernel {
     let kernel = Kernel::new("kernel").structure("args", size_of::<LoopArgs>(), &[]);
-    let image = Arc::new(Image {
-        name: "image".to_owned(),
-        binary: Some(b".version 8.0\n".to_vec()),
-        source: None,
-    });
+    let image = Image::compiled("image", *b".version 8.0\n");
     // SAFETY: the driver without a device does not run it.
     unsafe { attributes(kernel).code(&image) }
 }
