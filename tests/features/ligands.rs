@@ -8,7 +8,7 @@ use tapeloop::features::{
     Column, Cutoff, FeatureConfig, FeatureName, FeatureTable, Features, Fusion, NULL_COUNT,
     TableName,
 };
-use tapeloop::structure::{LigandAtom, LigandKind, LooseSpan, MISSING, Structure};
+use tapeloop::structure::{AtomDetails, LigandAtom, LigandKind, LooseSpan, MISSING, Structure};
 
 const REACH2: i64 = 12_000 * 12_000;
 
@@ -222,6 +222,8 @@ fn the_table_of_ligands_has_areas_and_contacts_by_their_definitions() {
                 xyz: s.xyz[atom],
                 element: s.element[atom],
                 class: s.class[atom],
+                b_factor: s.b_factor[atom],
+                details: AtomDetails::default(),
             })
             .collect();
         for (index, ligand) in s.ligands.iter().enumerate() {

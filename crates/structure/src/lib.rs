@@ -66,8 +66,8 @@ pub use checks::{Check, CheckSet, Finding, Findings};
 pub use format::Format;
 pub use input::Input;
 pub use model::{
-    Assembly, BFactorKind, Chain, Channel, Frame, Ligand, LigandAtom, LigandKind, LooseSpan,
-    MISSING, Residue, ResidueFlags, SequenceResidue, Structure, Truncation, Uniprot,
+    Assembly, AtomDetails, BFactorKind, Chain, Channel, Frame, Ligand, LigandAtom, LigandKind,
+    LooseSpan, MISSING, Residue, ResidueFlags, SequenceResidue, Structure, Truncation, Uniprot,
 };
 pub use read_budget::ReadBudget;
 pub use read_limits::ReadLimits;
