@@ -81,6 +81,7 @@ pub use topology::Topology;
 #[doc(hidden)]
 pub mod internal {
     pub use crate::compression::Compression;
+    pub use crate::element::symbol as element_symbol;
     pub use crate::entry_header::header_text;
     pub use crate::read_budget::BudgetShare;
     pub use crate::read_limits::check as check_limit;

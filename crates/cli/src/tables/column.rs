@@ -2,6 +2,7 @@
 
 use super::super::config::{OutputTable, Reduction};
 use super::annotation_column;
+use super::atom_rows::{AtomColumn, owners_of, repeated};
 use super::dictionary::Dictionary;
 use super::reduction::ReducedColumn;
 use super::schema::{ColumnSpec, Kind};
@@ -29,6 +30,8 @@ pub(super) struct Column {
     source: Source,
     /// The residues or chains that the values are of, if not those of the rows.
     pair: Option<PairSide>,
+    /// Whether the values are of the residues and ligands that the rows' atoms belong to.
+    of_atom_owners: bool,
     /// The declaration, if the column is a feature's.
     pub(super) decl: Option<ColumnDecl>,
 }
@@ -52,6 +55,7 @@ enum Source {
     Reduced(ReducedColumn),
     /// The column of annotations at this index of its level.
     Annotation(Level, usize),
+    Atom(AtomColumn),
 }
 
 /// A feature's column, by its index among those of its table.
@@ -90,6 +94,24 @@ impl Column {
     /// Integers.
     pub(super) fn integer(name: &str, about: &str, value: OfRow<Option<i32>>) -> Self {
         Column::new(name, Kind::Integer, about, Source::Integer(value))
+    }
+
+    /// Integers that ascend, or stay the same for several rows.
+    pub(super) fn ascending(name: &str, about: &str, value: OfRow<Option<i32>>) -> Self {
+        Column::new(name, Kind::Ascending, about, Source::Integer(value)).nullable()
+    }
+
+    /// What a file states of atoms.
+    pub(super) fn atom(
+        name: &str,
+        kind: Kind,
+        about: &str,
+        unit: &'static str,
+        column: AtomColumn,
+    ) -> Self {
+        let mut column = Column::new(name, kind, about, Source::Atom(column));
+        column.spec.unit = unit;
+        column
     }
 
     /// Reals with a unit.
@@ -225,6 +247,7 @@ impl Column {
             spec: ColumnSpec::full(name, kind, about),
             source,
             pair: None,
+            of_atom_owners: false,
             decl: None,
         }
     }
@@ -236,6 +259,12 @@ impl Column {
             self.spec.kind = kind_of_side(pair.side);
         }
         self.pair = Some(pair);
+        self
+    }
+
+    /// This column of residues and ligands, for the rows of their atoms.
+    pub(super) fn of_atom_owners(mut self) -> Self {
+        self.of_atom_owners = true;
         self
     }
 
@@ -263,6 +292,15 @@ impl Column {
 
     /// The values of a row group.
     pub(super) fn gather(&self, group: &[RowRange]) -> ArrayRef {
+        if self.of_atom_owners {
+            let (owners, lengths) = owners_of(group);
+            return repeated(&self.gather_rows(&owners), &lengths);
+        }
+        self.gather_rows(group)
+    }
+
+    /// The values of these rows, or of these residues and ligands.
+    fn gather_rows(&self, group: &[RowRange]) -> ArrayRef {
         match &self.source {
             Source::Text(value) => Dictionary::gather(group, |keys, RowRange { record, rows }| {
                 let indices = record.indices_of(self.pair, rows.clone());
@@ -327,6 +365,7 @@ impl Column {
             Source::Annotation(level, index) => {
                 annotation_column::gather(group, *level, *index, self.spec.kind)
             }
+            Source::Atom(column) => column.gather(group),
         }
     }
 }
@@ -431,7 +470,8 @@ impl FeatureColumn {
                 RowKind::Structure
                 | RowKind::ResiduePair(_)
                 | RowKind::Ligand
-                | RowKind::ChainPair => {
+                | RowKind::ChainPair
+                | RowKind::Atom => {
                     values.extend_from_slice(&feature[rows.clone()]);
                 }
             }

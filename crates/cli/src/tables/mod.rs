@@ -7,6 +7,7 @@
 mod annotation_column;
 mod arrow_batches;
 mod arrow_file;
+mod atom_rows;
 mod cell;
 mod column;
 mod columns;
@@ -195,7 +196,7 @@ impl Tables {
                 columns: columns::columns(table, columns, settings.optional).into(),
                 compression: settings.compression,
                 metadata: metadata.to_vec(),
-                shares_texts: table.is_pair(),
+                shares_texts: table.has_many_rows(),
                 pool: Arc::clone(pool),
                 cores: cores.clone(),
             };
@@ -290,8 +291,9 @@ impl Tables {
         self.rows_held += held;
         let mut is_flushed = false;
         for table in &mut self.tables {
-            // Row groups of pairs are of so few structures that their ends are no occasion to gather.
-            is_flushed |= table.append(record)? && !table.kind.is_pair();
+            // Row groups of pairs and atoms are of so few structures that their ends are no occasion
+            // to gather.
+            is_flushed |= table.append(record)? && !table.kind.has_many_rows();
         }
         // A row group of residues keeps few structures. One of structures would keep all of them, as
         // would one of residues of which a condition selects few.

@@ -279,6 +279,7 @@ fn noun(feature: FeatureName) -> &'static str {
         FeatureName::Rg => "radii of gyration",
         FeatureName::Contacts => "contacts of residues",
         FeatureName::HydrogenBonds => "backbone hydrogen bonds",
+        FeatureName::Atoms => "solvent-accessible surface area of atoms",
         FeatureName::Ligands => "contacts with ligands and metals",
         FeatureName::Interfaces => "interfaces between chains",
     }
