@@ -375,3 +375,55 @@ fn impossible_settings_are_named() {
         assert!(message(sasa).contains("1 to 1024"), "{points}");
     }
 }
+
+#[test]
+fn areas_of_atoms_match_the_definition_and_atoms_of_no_residue_have_none() {
+    for (count, own_chain) in [(100, false), (256, true), (333, false)] {
+        let sasa = Sasa {
+            points: count,
+            own_chain,
+            ..Sasa::default()
+        };
+        let mut config = only(&[FeatureName::Atoms], sasa.clone());
+        config.atoms.keep = true;
+        let structures: Vec<_> = (0..3).map(|n| structure(60 + n as usize, n)).collect();
+        let tables = compute(config, &structures);
+        let mut loose = 0;
+        for (s, table) in structures.iter().zip(tables) {
+            let areas = real(table.column(TableName::Atoms, 0));
+            assert_eq!(areas.len(), s.xyz.len());
+            let of_chain = |chain: u32| -> Vec<usize> {
+                let residues = 0..s.residues.len();
+                let residues = residues.filter(|&residue| s.residues[residue].chain == chain);
+                let mut atoms: Vec<usize> = residues.flat_map(|it| atoms_of(s, it)).collect();
+                let mut start = s.atom_start[s.residues.len()] as usize;
+                for span in &s.loose {
+                    let end = start + span.atom_count as usize;
+                    atoms.extend((start..end).filter(|_| span.chain == chain));
+                    start = end;
+                }
+                atoms
+            };
+            for residue in 0..s.residues.len() {
+                let others = if own_chain {
+                    of_chain(s.residues[residue].chain)
+                } else {
+                    (0..s.xyz.len()).collect()
+                };
+                for atom in atoms_of(s, residue) {
+                    let expected = naive_area(s, atom, &others, &sasa);
+                    let off = (f64::from(areas[atom]) - expected).abs();
+                    assert!(
+                        off < 1e-5 * (1.0 + expected),
+                        "atom {atom}: {}",
+                        areas[atom]
+                    );
+                }
+            }
+            let of_none = &areas[s.atom_start[s.residues.len()] as usize..];
+            assert!(of_none.iter().all(|area| area.is_nan()));
+            loose += of_none.len();
+        }
+        assert!(loose > 0, "no structure has loose atoms");
+    }
+}
