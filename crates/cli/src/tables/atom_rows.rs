@@ -12,6 +12,14 @@ use std::sync::Arc;
 use tapeloop::structure::{AtomClass, AtomDetails, LigandKind, Structure};
 use tapeloop_structure::internal::element_symbol;
 
+/// Bytes of an atom in [`AtomRows`], and of its areas.
+pub(super) const ATOM_BYTES: usize = size_of::<[i32; 3]>()
+    + size_of::<u8>()
+    + size_of::<AtomClass>()
+    + size_of::<f32>()
+    + size_of::<AtomDetails>()
+    + 2 * size_of::<f32>();
+
 /// The atoms of a structure, in the order of the results of features: those of residues, those
 /// without a residue, and those of ligands, glycans first.
 #[derive(Debug, Default)]

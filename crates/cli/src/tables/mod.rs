@@ -89,12 +89,20 @@ pub fn part_of_name(name: &str) -> Option<(u64, TableFormat)> {
     is_number.then(|| Some((digits.parse().ok()?, format)))?
 }
 
+/// Heavy atoms of a residue, on average.
+const ATOMS_OF_RESIDUE: usize = 8;
+
 /// About the most bytes that rows of a part take while they wait for their row groups to be written:
-/// those of the residues, in the row group that is being filled and in those being encoded. `columns` is
+/// those of the residues and of their atoms, in the row group that is being filled and in those being encoded. `columns` is
 /// the number of their feature columns, and `threads` that of the threads which encode.
 pub fn rows_bytes(settings: TableSettings, columns: usize, threads: usize) -> u64 {
     let columns = columns + settings.optional.coordinates.columns().count();
-    let row = columns * size_of::<f32>() + size_of::<Residue>();
+    let atoms = if settings.written.contains(OutputTable::ATOMS) {
+        ATOMS_OF_RESIDUE * atom_rows::ATOM_BYTES
+    } else {
+        0
+    };
+    let row = columns * size_of::<f32>() + size_of::<Residue>() + atoms;
     (1 + part_file::groups_encoding_max(threads) as u64)
         * settings.rows_per_group as u64
         * row as u64
