@@ -54,7 +54,9 @@ pub use column_hint::{column_hint, table_column_hint};
 pub use condition::{ATOM_KEYS, ATOM_LIGAND_KEY, FRAME_KEYS, RESIDUE_KEYS, ValueType};
 pub use condition::{Condition, Node, Test, Value as ConditionValue};
 pub use coordinates::CoordinateAtoms;
-pub use features::{are_features, column_names, feature_of_column, names_in, setting_json};
+pub use features::{
+    are_features, column_names, feature_of_column, feature_of_column_in, names_in, setting_json,
+};
 pub use raw::RawConfig;
 pub use reading::ASSEMBLIES;
 pub use reduction::{Reduction, Statistic};

@@ -2,14 +2,15 @@
 
 use super::super::config::{OutputTable, Reduction};
 use super::annotation_column;
-use super::atom_rows::{AtomColumn, owners_of, repeated};
+use super::atom_values::{AtomValue, owners_of, repeated};
 use super::dictionary::Dictionary;
+use super::nulls::{nulls, with_nulls};
 use super::reduction::ReducedColumn;
 use super::schema::{ColumnSpec, Kind};
 use super::structure_rows::{PairSide, RowRange, StructureRows, row_count};
-use arrow_array::types::{ArrowPrimitiveType, Float16Type, Float32Type, Int32Type};
+use arrow_array::types::{Float16Type, Float32Type, Int32Type};
 use arrow_array::{ArrayRef, BooleanArray, PrimitiveArray};
-use arrow_buffer::{BooleanBuffer, NullBuffer};
+use arrow_buffer::BooleanBuffer;
 use half::f16;
 use std::sync::Arc;
 use tapeloop::features::{
@@ -55,7 +56,7 @@ enum Source {
     Reduced(ReducedColumn),
     /// The column of annotations at this index of its level.
     Annotation(Level, usize),
-    Atom(AtomColumn),
+    Atom(AtomValue),
 }
 
 /// A feature's column, by its index among those of its table.
@@ -107,9 +108,9 @@ impl Column {
         kind: Kind,
         about: &str,
         unit: &'static str,
-        column: AtomColumn,
+        value: AtomValue,
     ) -> Self {
-        let mut column = Column::new(name, kind, about, Source::Atom(column));
+        let mut column = Column::new(name, kind, about, Source::Atom(value));
         column.spec.unit = unit;
         column
     }
@@ -365,7 +366,7 @@ impl Column {
             Source::Annotation(level, index) => {
                 annotation_column::gather(group, *level, *index, self.spec.kind)
             }
-            Source::Atom(column) => column.gather(group),
+            Source::Atom(value) => value.gather(group),
         }
     }
 }
@@ -496,19 +497,4 @@ fn is_null(count: &i32) -> bool {
 
 fn is_nan(real: &f32) -> bool {
     real.is_nan()
-}
-
-/// The array of these values; some of them stand for null.
-pub(super) fn with_nulls<T: ArrowPrimitiveType>(
-    values: Vec<T::Native>,
-    is_null: impl Fn(&T::Native) -> bool,
-) -> PrimitiveArray<T> {
-    let nulls = nulls(&values, is_null);
-    PrimitiveArray::new(values.into(), nulls)
-}
-
-/// Which values are not null, if any is null.
-fn nulls<T>(values: &[T], is_null: impl Fn(&T) -> bool) -> Option<NullBuffer> {
-    let valid = BooleanBuffer::collect_bool(values.len(), |row| !is_null(&values[row]));
-    Some(NullBuffer::new(valid)).filter(|nulls| nulls.null_count() > 0)
 }

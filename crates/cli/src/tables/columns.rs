@@ -1,7 +1,7 @@
 //! The columns of each table: those that identify a row, then those of features.
 
 use super::super::config::{ASSEMBLIES, OptionalColumns, OutputTable, Reduction};
-use super::atom_rows::atom_columns;
+use super::atom_columns::atom_columns;
 use super::column::{Column, TextOfRow};
 use super::structure_rows::{PairSide, StructureRows};
 use std::collections::HashSet;

@@ -7,7 +7,7 @@ use arrow_array::{ArrayRef, DictionaryArray, StringArray};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::column::with_nulls;
+use super::nulls::with_nulls;
 
 /// The key of null.
 const NULL: i32 = -1;

@@ -7,7 +7,9 @@
 mod annotation_column;
 mod arrow_batches;
 mod arrow_file;
+mod atom_columns;
 mod atom_rows;
+mod atom_values;
 mod cell;
 mod column;
 mod columns;
@@ -16,6 +18,7 @@ mod csv_file;
 mod dictionary;
 mod ipc;
 mod json_file;
+mod nulls;
 mod parquet_file;
 mod part_file;
 mod reduction;

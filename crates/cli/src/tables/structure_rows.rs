@@ -1,7 +1,7 @@
 //! The rows of one structure in the tables.
 
 use super::super::config::OutputTable;
-use super::atom_rows::AtomRows;
+use super::atom_rows::{AtomRows, selected_in};
 use super::coordinates::Coordinates;
 use arrow_buffer::BooleanBuffer;
 use std::ops::Range;
@@ -438,14 +438,6 @@ impl StructureRows {
     pub(super) fn breaks(&self) -> u32 {
         self.chains.iter().map(|chain| chain.breaks).sum()
     }
-}
-
-/// The parts of `range` whose residues are selected.
-pub(super) fn selected_in(selected: &BooleanBuffer, range: Range<usize>) -> Vec<Range<usize>> {
-    let part = selected.slice(range.start, range.len());
-    let ranges = part.set_slices();
-    let moved = ranges.map(|(start, end)| range.start + start..range.start + end);
-    moved.collect()
 }
 
 fn chain_rows(structure: &Structure) -> Arc<[ChainRow]> {

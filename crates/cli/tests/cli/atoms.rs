@@ -52,15 +52,15 @@ fn the_table_of_atoms_has_a_row_for_each_atom_of_a_residue() {
                  class,radius,x,y,z,occupancy,b_factor,sasa";
     assert_eq!(found[0].join(","), names);
     let expected = [
-        "0,A,1,,GLY,N,,N,true,polar,1.64,0.0,0.0,0.0,1.0,11.5",
-        "0,A,1,,GLY,CA,B,C,true,apolar,1.88,1.4,0.0,0.0,0.6,13.0",
-        "0,A,1,,GLY,C,,C,true,apolar,1.61,2.0,1.3,0.0,1.0,14.0",
-        "0,A,1,,GLY,O,,O,true,polar,1.42,1.4,2.4,0.0,1.0,15.0",
-        "1,A,2,A,CYS,N,,N,true,polar,1.64,3.3,1.3,0.0,1.0,16.0",
-        "1,A,2,A,CYS,CA,,C,true,apolar,1.88,4.0,2.5,0.0,1.0,17.0",
-        "1,A,2,A,CYS,C,,C,true,apolar,1.61,5.5,2.3,0.0,1.0,18.0",
-        "1,A,2,A,CYS,O,,O,true,polar,1.42,6.1,1.2,0.0,1.0,19.0",
-        "1,A,2,A,CYS,SG,,S,false,polar,1.77,3.5,3.5,1.4,1.0,20.0",
+        "0,A,1,,GLY,N,,N,true,polar,1.64,0,0,0,1,11.5",
+        "0,A,1,,GLY,CA,B,C,true,apolar,1.88,1.4,0,0,0.6,13",
+        "0,A,1,,GLY,C,,C,true,apolar,1.61,2,1.3,0,1,14",
+        "0,A,1,,GLY,O,,O,true,polar,1.42,1.4,2.4,0,1,15",
+        "1,A,2,A,CYS,N,,N,true,polar,1.64,3.3,1.3,0,1,16",
+        "1,A,2,A,CYS,CA,,C,true,apolar,1.88,4,2.5,0,1,17",
+        "1,A,2,A,CYS,C,,C,true,apolar,1.61,5.5,2.3,0,1,18",
+        "1,A,2,A,CYS,O,,O,true,polar,1.42,6.1,1.2,0,1,19",
+        "1,A,2,A,CYS,SG,,S,false,polar,1.77,3.5,3.5,1.4,1,20",
     ];
     assert_eq!(rows_without(&found, 1), expected);
     let area = |row: &Vec<String>| row.last().unwrap().parse::<f64>().unwrap();
@@ -76,7 +76,7 @@ fn atoms_of_ligands_have_rows_and_bury_those_of_residues() {
     assert_eq!(all.len(), 10);
     assert_eq!(
         all[9],
-        ",0,A,101,,ZN,ZN,,ZN,false,apolar,1.8,5.0,4.5,3.0,0.75,30.0"
+        ",0,A,101,,ZN,ZN,,ZN,false,apolar,1.8,5,4.5,3,0.75,30"
     );
     let [alone, bound] = [2, 1].map(|place| &last[last.len() - place]);
     assert!(alone.is_empty() && bound.parse::<f64>().unwrap() > 50.0);
@@ -160,6 +160,8 @@ fn paint_writes_the_areas_of_atoms_into_the_atoms() {
     }
     let wrong = ["paint", str_of(&file), "atoms.rsa", "-o", "-"];
     is_refused(&wrong, &["`rsa`", "atoms"]);
+    let bound = ["paint", str_of(&file), "atoms.sasa_bound", "-o", "-"];
+    is_refused(&bound, &["`sasa_bound`", "set ligands ="]);
 }
 
 /// A run over the file with a setting, which is refused with a message that has these parts.

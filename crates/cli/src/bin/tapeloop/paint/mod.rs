@@ -24,7 +24,7 @@ use tapeloop::structure::{
 };
 use tapeloop::workload::Completion;
 use tapeloop_annotations::WantedColumns;
-use tapeloop_cli::config::{Config, column_hint, feature_of_column};
+use tapeloop_cli::config::{Config, column_hint, feature_of_column_in};
 use tapeloop_cli::oversized;
 use tapeloop_cli::plan::{Plan, channels_of};
 use tapeloop_cli::reading::rejecting_panics;
@@ -181,9 +181,7 @@ fn choose(
                 of_feature.join(", ")
             )));
         }
-        if let Some(place) = feature_of_column(name)
-            && (place.is_of_residues() || table == TableName::Atoms)
-        {
+        if let Some(place) = feature_of_column_in(table, name) {
             let message = format!("`{name}` is not computed with these settings");
             return Err(Error::usage(message).fix(place.how_to_compute()));
         }
