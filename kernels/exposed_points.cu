@@ -31,6 +31,8 @@ struct MarkOpen {
         }
         __syncwarp();
     }
+
+    __device__ inline void atom(unsigned, unsigned long long) const {}
 };
 
 // Marks the exposed points of each atom: those that no other atom buries, of the model or of the

@@ -1,6 +1,4 @@
-#include "work.cuh"
-
-constexpr int RSA_WINDOW = 25;
+#include "rsa.cuh"
 
 // Theoretical largest areas in A^2, by one-letter code from A on (Tien et al. 2013); 0 for a letter
 // that is no residue.
@@ -9,37 +7,12 @@ __device__ const float RSA_AREA_MAX[26] = {
     195, 0,   159, 225, 274, 155, 172, 0,   174, 285, 0, 263, 0,
 };
 
-// Computes areas relative to their maximum, and their means over a window along the chain, which is
-// reflected at its ends; one block per chain. areas[] is [residues, 3]; only the first value of a
-// residue is used.
+// Computes areas relative to their theoretical maximum, and their means along the chain; one block
+// per chain.
 KERNEL(BLOCK)
 rsa(const unsigned* header, const ResidueSpan* residues, const ChainSpan* chains,
     const unsigned* members, const float* areas, float* relative)
 {
-    each_block(header, CHAINS, [&](unsigned chain_index) {
-        const ChainSpan chain = chains[chain_index];
-        const unsigned* residues_of_chain = members + chain.member_start;
-        for (unsigned m = threadIdx.x; m < chain.count; m += BLOCK) {
-            const ResidueSpan residue = residues[residues_of_chain[m]];
-            const unsigned letter = residue.aa - 'A';
-            const float max = letter < 26 && residue.flags & STANDARD ? RSA_AREA_MAX[letter] : 0.0f;
-            const float area = areas[3 * residues_of_chain[m]];
-            relative[2 * residues_of_chain[m]] = max > 0.0f && !isnan(area) ? area / max : null_real();
-        }
-        __syncthreads();
-        const int last = int(chain.count) - 1, period = max(2 * last, 1);
-        for (unsigned m = threadIdx.x; m < chain.count; m += BLOCK) {
-            double sum = 0.0, count = 0.0;
-            const int first = int(m) - RSA_WINDOW / 2;
-            for (int position = first; position <= int(m) + RSA_WINDOW / 2; ++position) {
-                const int place = (position % period + period) % period;
-                const float value = relative[2 * residues_of_chain[min(place, 2 * last - place)]];
-                if (!isnan(value)) {
-                    sum += double(value);
-                    count += 1.0;
-                }
-            }
-            relative[2 * residues_of_chain[m] + 1] = count > 0.0 ? float(sum / count) : null_real();
-        }
-    });
+    relative_areas(header, residues, chains, members, areas, relative,
+                   [](unsigned letter) { return RSA_AREA_MAX[letter]; });
 }

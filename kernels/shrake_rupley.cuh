@@ -259,12 +259,13 @@ __device__ inline unsigned living_pass(const Context& c, unsigned block, unsigne
 struct Open { unsigned alone, model; };
 
 // Gets the open points of an atom, which are listed in c.work.living and counted from point
-// `block`, and ignores them. An implementation may get a block of an atom twice; then the second
-// time counts.
+// `block`, and then the atom's area in units of 1e-6 A^2 per point; ignores both. An implementation
+// may get a block of an atom twice; then the second time counts.
 struct CountOnly {
     static constexpr bool LISTS = false;
 
     __device__ inline void operator()(const Context&, unsigned, unsigned, unsigned) const {}
+    __device__ inline void atom(unsigned, unsigned long long) const {}
 };
 
 // Counts the open points of an atom whose candidates are all in the workspace. `points` are the
@@ -387,6 +388,7 @@ __device__ inline unsigned long long residue_areas(const Context& c, const Resid
             const unsigned count = lane() == DELTA ? open.alone - open.model : open.model;
             if ((tag & needed) == needed)
                 area += (unsigned long long)(milli * milli) * count;
+            take.atom(start + k, (unsigned long long)(milli * milli) * open.model);
             if (is_crowded) {
                 // The group's candidates were overwritten.
                 ++k;
@@ -398,11 +400,17 @@ __device__ inline unsigned long long residue_areas(const Context& c, const Resid
     return area;
 }
 
+// The area in A^2 of one of `points` test points, for a squared radius of one unit of 0.001 A.
+__device__ inline double angstrom2_per_point(unsigned points)
+{
+    return 4e-6 * 3.141592653589793 / double(points);
+}
+
 // An area in A^2; null for a residue without atoms.
 __device__ inline float angstrom2(unsigned long long area, const ResidueSpan& residue,
                                   unsigned points)
 {
-    const double scale = 4e-6 * 3.141592653589793 / double(points);
+    const double scale = angstrom2_per_point(points);
     return residue.atom_count > 0 ? float(double(area) * scale) : null_real();
 }
 

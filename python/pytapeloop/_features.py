@@ -74,9 +74,10 @@ class Features:
                 Biotite's ``AtomArray`` or gemmi's ``Structure``, as an iterable, with names as a
                 mapping or as pairs. An iterable of structures is read bit by bit.
             table: ``residues``, ``chains``, ``structures``, ``contacts`` (with the setting
-                ``contacts.atom``), ``hydrogen_bonds``, ``ligands`` and ``interfaces`` (with the
-                features of these names, or ``hydrogen_bonds=True``, ``ligands="keep"`` and
-                ``interfaces=True``), or ``variants`` (with ``annotations`` of variants).
+                ``contacts.atom``), ``hydrogen_bonds``, ``ligands``, ``interfaces`` and ``atoms`` (with
+                the features of these names, or ``hydrogen_bonds=True``, ``ligands="keep"``,
+                ``interfaces=True`` and ``atoms=True``), or ``variants`` (with ``annotations`` of
+                variants).
             progress: Whether the counts of inputs, structures and residues are shown from the first
                 second on. None for where standard error is a terminal, and in notebooks. True shows
                 them elsewhere too, as a line each 5 seconds.

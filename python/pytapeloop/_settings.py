@@ -78,6 +78,12 @@ class Sasa(TypedDict, total=False):
     chains: Literal["all", "own"]
 
 
+class Rsa(TypedDict, total=False):
+    """Keys of the table ``rsa``."""
+
+    scale: Literal["tien2013", "miller1987", "rose1985", "rost1994"]
+
+
 class InterfaceResidues(TypedDict, total=False):
     """Keys of the table ``interface_residues``."""
 
@@ -156,8 +162,8 @@ class Tables(TypedDict, total=False):
     format: Literal["parquet", "arrow", "csv", "json"]
     written: (
         Literal["residues", "chains", "structures", "contacts", "hydrogen_bonds", "ligands",
-        "interfaces", "variants"] | Sequence[Literal["residues", "chains", "structures", "contacts",
-        "hydrogen_bonds", "ligands", "interfaces", "variants"]]
+        "interfaces", "atoms", "variants"] | Sequence[Literal["residues", "chains", "structures",
+        "contacts", "hydrogen_bonds", "ligands", "interfaces", "atoms", "variants"]]
     )
     inputs_per_part: int
     residues_per_part: int
@@ -167,6 +173,7 @@ class Tables(TypedDict, total=False):
     pair_names: bool
     annotations: str | Sequence[str]
     where: str
+    where_atoms: str
 
 
 class Settings(TypedDict, total=False):
@@ -200,6 +207,7 @@ class Settings(TypedDict, total=False):
     hse_b: HseB
     dssp: Dssp
     sasa: Sasa
+    rsa: Rsa
     interface_residues: InterfaceResidues
     protrusion: Protrusion
     residue_depth: ResidueDepth
@@ -209,6 +217,7 @@ class Settings(TypedDict, total=False):
     smooth: Smooth
     contacts: Contacts
     hydrogen_bonds: bool
+    atoms: bool
     ligands: Literal["drop", "keep"]
     ligand: Ligand
     interfaces: bool

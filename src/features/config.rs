@@ -12,7 +12,10 @@ use crate::backend::DeviceInfo;
 use crate::error::{Error, Result};
 use crate::record::Recorder;
 use std::any::Any;
-use {crate::record::Image, std::sync::Arc};
+use {
+    crate::record::Image,
+    std::sync::{Arc, OnceLock},
+};
 
 /// The table of features, in the order of their columns: for each its variant of [`FeatureName`],
 /// its name in a config, and the module and type of its settings.
@@ -131,6 +134,8 @@ features! {
     Contacts, contacts: contacts::Contacts;
     /// The table of hydrogen bonds.
     HydrogenBonds, hydrogen_bonds: dssp::HydrogenBonds;
+    /// The table of atoms.
+    Atoms, atoms: sasa::Atoms;
     /// Ligands, ions and glycans.
     Ligands, ligands: ligands::Ligands;
     /// The table of interfaces.
@@ -253,15 +258,27 @@ impl FeatureConfig {
         Some((key, setting))
     }
 
-    /// The columns of a feature.
+    /// The columns of a feature. Those in the table of another feature are there only if that feature
+    /// is asked for, and its settings switch the table on.
     pub fn columns_of(&self, name: FeatureName) -> Vec<ColumnDecl> {
-        self.declared(self.feature(name)).collect()
+        self.declared(name).collect()
+    }
+
+    /// Whether a feature's column in `table` is computed: the table is the feature's own, or it is
+    /// there.
+    fn has_table(&self, name: FeatureName, table: TableName) -> bool {
+        static OWNERS: OnceLock<[Option<FeatureName>; TableName::ALL.len()]> = OnceLock::new();
+        let owner_of = |table: TableName| table.decl().key.and_then(FeatureName::of_key);
+        let owner = OWNERS.get_or_init(|| TableName::ALL.map(owner_of))[table as usize];
+        owner.is_none_or(|owner| owner == name || self.computes(owner))
     }
 
     /// The columns of a feature as they are stored, with the feature's source.
-    fn declared(&self, feature: &dyn Feature) -> impl Iterator<Item = ColumnDecl> {
+    fn declared(&self, name: FeatureName) -> impl Iterator<Item = ColumnDecl> {
+        let feature = self.feature(name);
         let source = feature.about().source;
         let columns = feature.columns().into_iter();
+        let columns = columns.filter(move |column| self.has_table(name, column.table));
         columns.map(move |column| ColumnDecl {
             source,
             ..self.reals.stored(column)
@@ -327,7 +344,7 @@ impl FeatureConfig {
 
     /// The columns of a table, in order.
     pub fn columns(&self, table: TableName) -> Vec<ColumnDecl> {
-        let all = self.chosen().flat_map(|feature| self.declared(feature));
+        let all = self.chosen_names().flat_map(|name| self.declared(name));
         let own_columns = self.own_kernels.iter().flat_map(OwnKernel::columns);
         let all = all.chain(own_columns.map(|column| self.reals.stored(column)));
         all.filter(|column| column.table == table).collect()
@@ -356,11 +373,11 @@ impl FeatureConfig {
         let requested = self.chosen().map(|feature| feature as &dyn Any);
         let mut recorder =
             FeatureRecorder::new(recorder, all.collect(), requested.collect(), self.reals);
-        for feature in self.chosen() {
+        for name in self.chosen_names() {
             let before = recorder.column_count();
-            feature.record(&mut recorder);
+            self.feature(name).record(&mut recorder);
             let recorded = recorder.column_count() - before;
-            let declared = feature.columns().len();
+            let declared = self.declared(name).count();
             assert_eq!(recorded, declared, "a result for each column");
         }
         for kernel in &self.own_kernels {

@@ -10,7 +10,10 @@ use super::grid::corners;
 use super::kernels::{Cells, Twin, ligand_residues, nearest_ligand};
 use super::layout::{Atom, LIGANDS, Position, RESIDUES, ResidueSpan, StructureSpan};
 use super::recorder::FeatureRecorder;
-use super::sasa::{AREA_ROTATION, AREA_TOLERANCE, bound_areas, glycan_deltas, ligand_areas};
+use super::sasa::{
+    AREA_ROTATION, AREA_TOLERANCE, Atoms, bound_areas, bound_atom_area, bound_atom_areas,
+    glycan_deltas, ligand_areas,
+};
 use crate::error::{Error, Result};
 
 /// The search for ligands and metals ends at this distance, in 0.001 A.
@@ -146,7 +149,8 @@ impl Feature for Ligands {
             "metal_dmin" => column.idle_when("no metal was read near a residue"),
             _ => idle(column),
         });
-        columns.into_iter().chain(ligand_columns).collect()
+        let columns = columns.into_iter().chain(ligand_columns);
+        columns.chain([bound_atom_area()]).collect()
     }
 
     fn record(&self, r: &mut FeatureRecorder<'_>) {
@@ -193,6 +197,10 @@ impl Feature for Ligands {
         r.launch_warps(LIGANDS, args);
         (0..2).for_each(|i| r.column(areas, i));
         r.column(near, 0);
+        if r.is_requested::<Atoms>() && r.settings::<Atoms>().keep {
+            let areas = bound_atom_areas(r);
+            r.column(areas, 0);
+        }
     }
 
     fn check(&self) -> Result<()> {

@@ -81,6 +81,7 @@ pub use reals::Reals;
 pub use recorder::FeatureBuffers;
 pub use residue_depth::DepthChains;
 pub use residue_points::virtual_c_beta;
+pub use rsa::RsaScale;
 pub use table::{Column, FeatureTable, Values};
 pub use table_decl::{RowKind, TableDecl, TableName};
 

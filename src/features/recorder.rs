@@ -13,7 +13,7 @@ use super::layout::{
 use super::pairs::PairTable;
 use super::reals::Reals;
 use super::residue_depth::PointTotals;
-use super::results::{ResultBuffer, ResultColumn, ResultNumber};
+use super::results::{ResultBuffer, ResultColumn, ResultNumber, Results};
 use super::table::{SharedColumns, SizedRows};
 use super::table_decl::TableName;
 use crate::backend::DeviceInfo;
@@ -345,10 +345,20 @@ impl<'a> FeatureRecorder<'a> {
         table: TableName,
         name: &str,
     ) -> Buffer<T> {
-        let results = self.results::<T>(table, name, 1);
-        self.nulls.push(T::result(results.buffer));
+        let results = self.nulls_unless_written::<T>(table, name);
         self.column(results, 0);
         results.buffer
+    }
+
+    /// Results of one value a row, which are null where no kernel writes them.
+    pub(super) fn nulls_unless_written<T: ResultNumber>(
+        &mut self,
+        table: TableName,
+        name: &str,
+    ) -> Results<T> {
+        let results = self.results::<T>(table, name, 1);
+        self.nulls.push(T::result(results.buffer));
+        results
     }
 
     fn launch<A: BuiltIn>(&mut self, axis: usize, args: A, work_unit: WorkUnit) -> LaunchIndex {

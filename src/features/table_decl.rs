@@ -1,6 +1,6 @@
 //! The declarations of the tables. Each place that treats tables differently follows from them.
 
-use super::layout::{CHAINS, LIGANDS, PAIR_ROOM, RESIDUES, STRUCTURES};
+use super::layout::{ATOMS, CHAINS, LIGANDS, PAIR_ROOM, RESIDUES, STRUCTURES};
 
 /// A table of results, which [`TableName::decl`] describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub enum TableName {
     Ligands,
     /// One row per pair of chains whose residues are in contact.
     Interfaces,
+    /// One row per heavy atom of a residue or of a ligand.
+    Atoms,
 }
 
 /// The declaration of a table.
@@ -54,6 +56,10 @@ pub enum RowKind {
     Ligand,
     /// A pair of chains. The first two columns are the indices of the chains in their structure.
     ChainPair,
+    /// A heavy atom of a residue or of a ligand. The rows of a structure are those of its residues'
+    /// atoms, those of its atoms without a residue (nucleotides and caps), and those of ligands'
+    /// atoms, glycans first. Results of atoms without a residue are null.
+    Atom,
 }
 
 /// All tables, in the order of their variants, in which the program writes them.
@@ -107,6 +113,13 @@ const DECLS: &[TableDecl] = &[
         about: "pair of chains whose residues are in contact",
         key: Some("interfaces"),
     },
+    TableDecl {
+        table: TableName::Atoms,
+        name: "atoms",
+        rows: RowKind::Atom,
+        about: "heavy atom of a residue or ligand",
+        key: Some("atoms"),
+    },
 ];
 
 impl TableName {
@@ -136,6 +149,7 @@ impl TableName {
             RowKind::Structure => STRUCTURES,
             RowKind::ResiduePair(_) | RowKind::ChainPair => PAIR_ROOM,
             RowKind::Ligand => LIGANDS,
+            RowKind::Atom => ATOMS,
         }
     }
 }
@@ -156,7 +170,7 @@ mod tests {
                 assert!(config.let_compute(feature).is_some(), "{}", decl.name);
             }
             let columns = config.columns(table);
-            assert!(columns.len() >= 2, "{}", decl.name);
+            assert!(!columns.is_empty(), "{}", decl.name);
             match decl.rows {
                 RowKind::ResiduePair(endings) => {
                     let names = [&columns[0].name, &columns[1].name];
@@ -174,7 +188,11 @@ mod tests {
                             .all(|column| column.kind == ColumnKind::Chain)
                     );
                 }
-                RowKind::Residue | RowKind::Chain | RowKind::Structure | RowKind::Ligand => {}
+                RowKind::Residue
+                | RowKind::Chain
+                | RowKind::Structure
+                | RowKind::Ligand
+                | RowKind::Atom => {}
             }
         }
     }

@@ -8,7 +8,7 @@ use tapeloop::features::{
     Column, Cutoff, FeatureConfig, FeatureName, FeatureTable, Features, Fusion, NULL_COUNT,
     TableName,
 };
-use tapeloop::structure::{LigandAtom, LigandKind, LooseSpan, MISSING, Structure};
+use tapeloop::structure::{AtomDetails, LigandAtom, LigandKind, LooseSpan, MISSING, Structure};
 
 const REACH2: i64 = 12_000 * 12_000;
 
@@ -222,6 +222,8 @@ fn the_table_of_ligands_has_areas_and_contacts_by_their_definitions() {
                 xyz: s.xyz[atom],
                 element: s.element[atom],
                 class: s.class[atom],
+                b_factor: s.b_factor[atom],
+                details: AtomDetails::default(),
             })
             .collect();
         for (index, ligand) in s.ligands.iter().enumerate() {
@@ -332,4 +334,65 @@ fn settings_of_ligands_are_checked() {
     far.ligands.cutoff = Cutoff::from_angstrom(12.5).unwrap();
     let message = refusal(far);
     assert!(message.contains("ligand.cutoff"), "{message}");
+}
+
+#[test]
+fn areas_of_atoms_add_up_to_those_of_residues_and_of_ligands() {
+    let structures = structures();
+    let mut config = keeping(&[FeatureName::Ligands, FeatureName::Atoms]);
+    config.atoms.keep = true;
+    let names: Vec<String> = (config.columns(TableName::Atoms).into_iter())
+        .map(|column| column.name)
+        .collect();
+    assert_eq!(names, ["sasa", "sasa_bound"]);
+    let tables = compute(config.clone(), &structures);
+    let is_near = |sum: f64, expected: f64| (sum - expected).abs() < 1e-5 * (1.0 + expected);
+    let mut ligands = 0;
+    for (s, table) in structures.iter().zip(&tables) {
+        let areas = |column: usize| -> Vec<f64> {
+            let areas = bits(table.column(TableName::Atoms, column)).into_iter();
+            areas.map(|bits| f64::from(f32::from_bits(bits))).collect()
+        };
+        let [alone, bound] = [0, 1].map(areas);
+        let sasa_bound = column(&config, table, "sasa_bound");
+        for (row, ends) in s.atom_start.windows(2).enumerate() {
+            let sum: f64 = bound[ends[0] as usize..ends[1] as usize].iter().sum();
+            let expected = f64::from(f32::from_bits(sasa_bound[row]));
+            assert!(
+                ends[0] == ends[1] || is_near(sum, expected),
+                "{sum}, not {expected}"
+            );
+        }
+        let of_ligands = |column: usize| bits(table.column(TableName::Ligands, column));
+        let [whole, buried] = [0, 1].map(of_ligands);
+        // The atoms of glycans come first.
+        let mut start = s.xyz.len();
+        for glycans in [true, false] {
+            for (index, ligand) in s.ligands.iter().enumerate() {
+                if (ligand.kind == LigandKind::Glycan) == glycans {
+                    let end = start + ligand.atoms.len();
+                    let sum: f64 = bound[start..end].iter().sum();
+                    let [whole, buried] =
+                        [&whole, &buried].map(|areas| f32::from_bits(areas[index]));
+                    let left = f64::from(whole) - f64::from(buried);
+                    assert!(
+                        (sum - left).abs() < 1e-3,
+                        "ligand {index}: {sum}, not {left}"
+                    );
+                    assert!(alone[start..end].iter().all(|area| area.is_nan()));
+                    (start, ligands) = (end, ligands + 1);
+                }
+            }
+        }
+        assert_eq!(start, bound.len());
+    }
+    assert!(ligands > 20);
+    let alone = FeatureConfig {
+        features: vec![FeatureName::Ligands],
+        ..config
+    };
+    assert!(
+        alone.columns(TableName::Atoms).is_empty(),
+        "no table of atoms"
+    );
 }

@@ -6,7 +6,7 @@ use rayon::ThreadPoolBuilder;
 use std::{slice, sync::Arc};
 use tapeloop::backend::{Backend, cpu::CpuBackend};
 use tapeloop::features::{
-    Column, Cutoff, FeatureConfig, FeatureName, FeatureTable, Features, Sasa, TableName,
+    Column, Cutoff, FeatureConfig, FeatureName, FeatureTable, Features, RsaScale, Sasa, TableName,
 };
 use tapeloop::pipeline::{Engine, EngineConfig};
 use tapeloop::record::{Recorder, View};
@@ -259,11 +259,37 @@ fn many_more_neighbours_than_any_protein_has_are_all_looked_at() {
     );
 }
 
-/// Theoretical maxima of Tien et al. 2013, in the order of this alphabet.
+/// The largest areas of each scale, in the order of this alphabet.
 const LETTERS: &[u8; 20] = b"ACDEFGHIKLMNPQRSTVWY";
-const AREA_MAX: [f64; 20] = [
-    129.0, 167.0, 193.0, 223.0, 240.0, 104.0, 224.0, 197.0, 236.0, 201.0, 224.0, 195.0, 159.0,
-    225.0, 274.0, 155.0, 172.0, 174.0, 285.0, 263.0,
+const AREA_MAX: [(RsaScale, [f64; 20]); 4] = [
+    (
+        RsaScale::Tien2013,
+        [
+            129.0, 167.0, 193.0, 223.0, 240.0, 104.0, 224.0, 197.0, 236.0, 201.0, 224.0, 195.0,
+            159.0, 225.0, 274.0, 155.0, 172.0, 174.0, 285.0, 263.0,
+        ],
+    ),
+    (
+        RsaScale::Miller1987,
+        [
+            113.0, 140.0, 151.0, 183.0, 218.0, 85.0, 194.0, 182.0, 211.0, 180.0, 204.0, 158.0,
+            143.0, 189.0, 241.0, 122.0, 146.0, 160.0, 259.0, 229.0,
+        ],
+    ),
+    (
+        RsaScale::Rose1985,
+        [
+            118.1, 146.1, 158.7, 186.2, 222.8, 88.1, 202.5, 181.0, 225.8, 193.1, 203.4, 165.5,
+            146.8, 193.2, 256.0, 129.8, 152.5, 164.5, 266.3, 236.8,
+        ],
+    ),
+    (
+        RsaScale::Rost1994,
+        [
+            106.0, 135.0, 163.0, 194.0, 197.0, 84.0, 184.0, 169.0, 205.0, 164.0, 188.0, 157.0,
+            136.0, 198.0, 248.0, 130.0, 142.0, 142.0, 227.0, 222.0,
+        ],
+    ),
 ];
 
 /// Like `numpy.pad(values, 12, mode="reflect")`, which reflects as often as necessary.
@@ -303,8 +329,16 @@ fn relative_areas_and_their_means_match_the_definition() {
             s
         })
         .collect();
+    for (scale, area_max) in AREA_MAX {
+        assert_relative_areas(&structures, scale, area_max);
+    }
+}
+
+fn assert_relative_areas(structures: &[Structure], scale: RsaScale, area_max: [f64; 20]) {
     let features = [FeatureName::Sasa, FeatureName::Rsa];
-    let tables = compute(only(&features, Sasa::default()), &structures);
+    let mut config = only(&features, Sasa::default());
+    config.rsa.scale = scale;
+    let tables = compute(config, structures);
     let close = |found: f32, expected: f64| {
         let off = (f64::from(found) - expected).abs();
         off < 1e-6 * expected.abs().max(1.0) || found.is_nan() && expected.is_nan()
@@ -317,7 +351,7 @@ fn relative_areas_and_their_means_match_the_definition() {
         let relative = |index: usize| {
             let residue = &s.residues[index];
             let place = LETTERS.iter().position(|letter| *letter == residue.aa);
-            let max = place.map_or(f64::NAN, |place| AREA_MAX[place]);
+            let max = place.map_or(f64::NAN, |place| area_max[place]);
             let standard = &residue.comp_id != b"SEP     ";
             f64::from(sasa[index]) / if standard { max } else { f64::NAN }
         };
@@ -373,5 +407,57 @@ fn impossible_settings_are_named() {
             ..Sasa::default()
         };
         assert!(message(sasa).contains("1 to 1024"), "{points}");
+    }
+}
+
+#[test]
+fn areas_of_atoms_match_the_definition_and_atoms_of_no_residue_have_none() {
+    for (count, own_chain) in [(100, false), (256, true), (333, false)] {
+        let sasa = Sasa {
+            points: count,
+            own_chain,
+            ..Sasa::default()
+        };
+        let mut config = only(&[FeatureName::Atoms], sasa.clone());
+        config.atoms.keep = true;
+        let structures: Vec<_> = (0..3).map(|n| structure(60 + n as usize, n)).collect();
+        let tables = compute(config, &structures);
+        let mut loose = 0;
+        for (s, table) in structures.iter().zip(tables) {
+            let areas = real(table.column(TableName::Atoms, 0));
+            assert_eq!(areas.len(), s.xyz.len());
+            let of_chain = |chain: u32| -> Vec<usize> {
+                let residues = 0..s.residues.len();
+                let residues = residues.filter(|&residue| s.residues[residue].chain == chain);
+                let mut atoms: Vec<usize> = residues.flat_map(|it| atoms_of(s, it)).collect();
+                let mut start = s.atom_start[s.residues.len()] as usize;
+                for span in &s.loose {
+                    let end = start + span.atom_count as usize;
+                    atoms.extend((start..end).filter(|_| span.chain == chain));
+                    start = end;
+                }
+                atoms
+            };
+            for residue in 0..s.residues.len() {
+                let others = if own_chain {
+                    of_chain(s.residues[residue].chain)
+                } else {
+                    (0..s.xyz.len()).collect()
+                };
+                for atom in atoms_of(s, residue) {
+                    let expected = naive_area(s, atom, &others, &sasa);
+                    let off = (f64::from(areas[atom]) - expected).abs();
+                    assert!(
+                        off < 1e-5 * (1.0 + expected),
+                        "atom {atom}: {}",
+                        areas[atom]
+                    );
+                }
+            }
+            let of_none = &areas[s.atom_start[s.residues.len()] as usize..];
+            assert!(of_none.iter().all(|area| area.is_nan()));
+            loose += of_none.len();
+        }
+        assert!(loose > 0, "no structure has loose atoms");
     }
 }

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use tapeloop::backend::{Backend, cpu::CpuBackend};
 use tapeloop::features::{
     Column, Cutoff, DsspVersion, FeatureConfig, FeatureName, FeatureTable, Features, Fusion, Reals,
-    TableName,
+    RsaScale, TableName,
 };
 use tapeloop::pipeline::{Engine, EngineConfig, Wait};
 use tapeloop::record::{Element, Kernel, Recorder};
@@ -78,6 +78,7 @@ fn features() -> FeatureConfig {
     let mut features = FeatureConfig::default();
     features.cluster.select = ["A", "L", "V"].map(String::from).to_vec();
     (features.ligands.keep, features.hydrogen_bonds.keep) = (true, true);
+    features.atoms.keep = true;
     features.residue_depth = residue_depth::OF_MODEL;
     features
 }
@@ -332,6 +333,7 @@ fn settings_at_their_ends_agree() {
         features.contact_order.cutoff = cutoff(37.0);
         features.smooth.weighted = true;
         features.dssp.version = DsspVersion::V4;
+        features.rsa.scale = RsaScale::Rose1985;
         features.contact_number.own_chain = true;
         if points != 1 {
             interfaces::leave_other_chains_out(&mut features);

@@ -12,7 +12,7 @@ use super::result_writer::{ResultWriter, Rows};
 use super::run_counters::RunCounters;
 use super::run_json::RunHeader;
 use super::source_thread::SourceThread;
-use super::table_plan::{column_sources, row_filter};
+use super::table_plan::{column_sources, row_filters};
 use super::tables::{TableBatch, Tables};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -389,7 +389,7 @@ fn compute(
 ) -> Result<()> {
     let mut results = ResultWriter::start(
         Rows::Tables(rows),
-        row_filter(plan),
+        row_filters(plan),
         None,
         Arc::clone(counters),
         RunHeader::new(plan, SystemTime::now()),

@@ -4,7 +4,7 @@
 //! through all features and into the columns of the tables, as in a run. The tests run each target
 //! over the inputs in `tests/data/fuzz`.
 
-use super::config::{BenchConfig, Condition, Config, OptionalColumns, RawConfig};
+use super::config::{BenchConfig, Condition, Config, OptionalColumns, OutputTable, RawConfig};
 use super::plan::thread_pool;
 use super::tables::{RowFilter, StructureRows, gather_all};
 use serde_json::Map;
@@ -268,7 +268,7 @@ pub fn condition(bytes: &[u8]) {
         for condition in [Some(condition), opposite].into_iter().flatten() {
             let rows = session.rows.take().expect("the structure is computed");
             let residues = rows.residues();
-            let rows = RowFilter::new(condition, &features).select(rows);
+            let rows = RowFilter::new(OutputTable::RESIDUES, condition, &features).select(rows);
             chosen += residues - rows.left_out();
             assert!(chosen <= residues, "{text:?}");
             session.rows = Some(rows);

@@ -229,6 +229,9 @@ impl Plan {
         if let Some(condition) = &self.config.condition {
             all.push(("tapeloop.where", condition.text.clone()));
         }
+        if let Some(condition) = &self.config.atom_condition {
+            all.push(("tapeloop.where_atoms", condition.text.clone()));
+        }
         if let Some(hash) = &self.topology_hash {
             all.push(("tapeloop.topology_sha256", hash.clone()));
         }

@@ -42,8 +42,8 @@ pub struct MadeRows {
 #[derive(Clone)]
 pub struct RowMaker {
     optional: OptionalColumns,
-    /// Chooses the residues that have rows.
-    filter: Option<Arc<RowFilter>>,
+    /// Choose the residues and the atoms that have rows.
+    filters: Arc<[RowFilter]>,
     cores: CoreTime,
 }
 
@@ -60,7 +60,7 @@ impl RowMaker {
                 if self.optional.unobserved {
                     rows = rows.with_unobserved();
                 }
-                if let Some(filter) = &self.filter {
+                for filter in &*self.filters {
                     rows = self.cores.measure(|| filter.select(rows));
                 }
                 Made::Rows(Box::new(MadeRows {
@@ -132,7 +132,7 @@ impl ResultWriter {
     /// The file cannot be written, or `committed` is of other tables.
     pub fn start(
         mut rows: Rows,
-        filter: Option<RowFilter>,
+        filters: Vec<RowFilter>,
         folder: Option<OutputFolder>,
         counters: Arc<RunCounters>,
         header: RunHeader,
@@ -157,7 +157,7 @@ impl ResultWriter {
         }
         let maker = RowMaker {
             optional: OptionalColumns::NONE,
-            filter: filter.map(Arc::new),
+            filters: filters.into(),
             cores: rows.cores(),
         };
         Ok(ResultWriter {

@@ -1,14 +1,21 @@
 //! What the tables of a plan have.
 
+use super::config::OutputTable;
 use super::plan::Plan;
 use super::tables::{ColumnSources, RowFilter};
 use tapeloop::features::{ColumnDecl, TableName};
 
-/// The filter of the residues' rows.
-pub fn row_filter(plan: &Plan) -> Option<RowFilter> {
+/// The filters of the residues' rows, and then of the atoms'.
+pub fn row_filters(plan: &Plan) -> Vec<RowFilter> {
     let features = |table| plan.config.features.columns(table);
-    let condition = plan.config.condition.clone()?;
-    Some(RowFilter::new(condition, &features))
+    let conditions = [
+        (OutputTable::RESIDUES, &plan.config.condition),
+        (OutputTable::ATOMS, &plan.config.atom_condition),
+    ];
+    let filters = conditions.into_iter().filter_map(|(table, condition)| {
+        Some(RowFilter::new(table, condition.clone()?, &features))
+    });
+    filters.collect()
 }
 
 /// The sources of the columns of a plan's tables. `feature_columns` returns the feature columns of a table.

@@ -13,7 +13,7 @@ use super::checks::Findings;
 use super::decimal::OCCUPANCY_ONE;
 use super::element::is_heavy;
 use super::entry_header::EntryHeader;
-use super::model::{Chain, SequenceResidue, Truncation};
+use super::model::{AtomDetails, Chain, SequenceResidue, Truncation};
 use super::read_limits::{ReadLimits, check, limit_error, reserve};
 use super::text8::{Text8, text8};
 use crate::Result;
@@ -46,6 +46,17 @@ impl Default for Atom {
             element: 0,
             altloc: 0,
             rounded: false,
+        }
+    }
+}
+
+impl Atom {
+    /// What a structure keeps of the atom if it is asked to.
+    pub(super) fn details(&self) -> AtomDetails {
+        AtomDetails {
+            name: self.name,
+            occupancy: (f64::from(self.occupancy) / f64::from(OCCUPANCY_ONE)) as f32,
+            altloc: self.altloc,
         }
     }
 }

@@ -39,6 +39,8 @@ pub struct ResidueBFactors {
     pub comp_id: [u8; 8],
     /// The field of each atom, in file order.
     pub atoms: Vec<BFactorField>,
+    /// The position of each atom in 0.001 A, `[atoms, 3]`.
+    pub positions: Vec<[i32; 3]>,
 }
 
 impl BFactorFields {
@@ -100,15 +102,18 @@ fn by_residue(table: &mut AtomTable, fields: &[BFactorField]) -> Vec<ResidueBFac
         for residue in &gathered.residues {
             let head = &runs[residue.head as usize];
             let runs = gathered.runs(model, residue);
-            let fields =
-                runs.flat_map(|run| &fields[run.atoms.start as usize..run.atoms.end as usize]);
+            let atoms = runs.flat_map(|run| run.atoms.start as usize..run.atoms.end as usize);
+            let (fields, positions) = atoms
+                .map(|atom| (fields[atom].clone(), table.atoms[atom].xyz))
+                .unzip();
             out.push(ResidueBFactors {
                 model: head.model as usize,
                 chain: table.chain_names(head.chain),
                 auth_seq_id: head.seq,
                 ins_code: head.ins_code,
                 comp_id: head.comp,
-                atoms: fields.cloned().collect(),
+                atoms: fields,
+                positions,
             });
         }
     }

@@ -109,6 +109,7 @@ impl Structure {
         let residue_atoms = starts.last().map_or(0, |&end| u64::from(end));
         columns == [atoms; 3]
             && [0, atoms].contains(&self.atom_name.len())
+            && [0, atoms].contains(&self.atom_details.len())
             && starts.len() == self.residues.len() + 1
             && starts[0] == 0
             && starts.is_sorted()

@@ -30,7 +30,8 @@ impl CheckedStructure {
     /// # Errors
     /// [`ErrorKind::Input`](crate::ErrorKind::Input) for the first of these that applies:
     /// - An atom is farther than 100,000 A from the origin along an axis.
-    /// - The columns of atoms differ in length; [`Structure::atom_name`] may be empty.
+    /// - The columns of atoms differ in length; [`Structure::atom_name`] and
+    ///   [`Structure::atom_details`] may be empty.
     /// - The [`AtomClass`] of an atom has no radius.
     /// - There are ligands and no chain, a ligand of more than 65,535 atoms, or more than 524,287
     ///   chains.
@@ -143,6 +144,8 @@ fn check_parts(structure: &Structure) -> Result<()> {
         "the structure's columns of atoms differ in length"
     } else if ![0, atoms].contains(&structure.atom_name.len()) {
         "the structure has another number of atom names than of atoms"
+    } else if ![0, atoms].contains(&structure.atom_details.len()) {
+        "the structure has details of another number of atoms than it has"
     } else if !have_radii(structure.class.iter())
         || !(structure.ligands.iter())
             .all(|ligand| have_radii(ligand.atoms.iter().map(|atom| &atom.class)))

@@ -41,6 +41,13 @@ pub(super) fn is_heavy(element: u8) -> bool {
     element & 127 != HYDROGEN
 }
 
+/// The symbol of an element, in capitals; empty for 0 and other numbers that no element has.
+pub fn symbol(number: u8) -> &'static str {
+    let index = usize::from(number).checked_sub(1);
+    let symbol = index.and_then(|index| SYMBOLS.get(index));
+    symbol.copied().unwrap_or_default()
+}
+
 /// Whether an element is a metal. B, Si, Ge, As, Sb and Te are none.
 pub(super) fn is_metal(element: u8) -> bool {
     !matches!(element, 0..=2 | 5..=10 | 14..=18 | 32..=36 | 51..=54 | 85 | 86 | 119..)

@@ -66,8 +66,8 @@ pub use checks::{Check, CheckSet, Finding, Findings};
 pub use format::Format;
 pub use input::Input;
 pub use model::{
-    Assembly, BFactorKind, Chain, Channel, Frame, Ligand, LigandAtom, LigandKind, LooseSpan,
-    MISSING, Residue, ResidueFlags, SequenceResidue, Structure, Truncation, Uniprot,
+    Assembly, AtomDetails, BFactorKind, Chain, Channel, Frame, Ligand, LigandAtom, LigandKind,
+    LooseSpan, MISSING, Residue, ResidueFlags, SequenceResidue, Structure, Truncation, Uniprot,
 };
 pub use read_budget::ReadBudget;
 pub use read_limits::ReadLimits;
@@ -81,6 +81,7 @@ pub use topology::Topology;
 #[doc(hidden)]
 pub mod internal {
     pub use crate::compression::Compression;
+    pub use crate::element::symbol as element_symbol;
     pub use crate::entry_header::header_text;
     pub use crate::read_budget::BudgetShare;
     pub use crate::read_limits::check as check_limit;

@@ -63,6 +63,8 @@ impl LigandSelector {
         self.residues
             .gather(model, |run| is_ligand(run).then_some(()));
         let mut links = LinkFinder::default();
+        // The polymer's pLDDT from 0 to 1 has been scaled already.
+        let b_factor_scale = if structure.plddt_scaled { 100.0 } else { 1.0 };
         for residue in &self.residues.residues {
             self.conformers.clear();
             let atoms = self.residues.atoms(model, residue);
@@ -76,6 +78,8 @@ impl LigandSelector {
                 xyz: atom.xyz,
                 element: atom.element,
                 class: AtomClass::unknown(atom.name, atom.element),
+                b_factor: atom.b_factor * b_factor_scale,
+                details: atom.details(),
             };
             let atoms: Vec<LigandAtom> = atoms.iter().map(atom).collect();
             let names = model.table.chain_names(run.chain);

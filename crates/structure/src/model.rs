@@ -46,6 +46,9 @@ pub struct Structure {
     /// Names, `[atoms]`. Empty in a structure that has none, from a packed set of an earlier version
     /// or a program's own: its side chains have no torsions.
     pub atom_name: Vec<AtomName>,
+    /// What the file states of each atom besides, `[atoms]`. Empty unless
+    /// [`ReadOptions::atom_details`](super::ReadOptions::atom_details) asks for it.
+    pub atom_details: Vec<AtomDetails>,
     /// B factors, `[atoms]`: temperature factors in A^2, or pLDDT from 0 to 100. NaN if the file
     /// gives none.
     pub b_factor: Vec<f32>,
@@ -135,6 +138,29 @@ impl Ligand {
     }
 }
 
+/// What a file states of an atom besides its element, position and B factor.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AtomDetails {
+    /// The atom's name, padded with spaces: `b"CA      "`. It is the component's name for the atom where
+    /// the file has another one that is known: O for OT1.
+    pub name: [u8; 8],
+    /// The occupancy; 1 if the file gives none.
+    pub occupancy: f32,
+    /// The alternate location, 0 for none.
+    pub altloc: u8,
+}
+
+impl Default for AtomDetails {
+    /// No name, an occupancy of 1, and no alternate location.
+    fn default() -> Self {
+        AtomDetails {
+            name: *b"        ",
+            occupancy: 1.0,
+            altloc: 0,
+        }
+    }
+}
+
 /// A heavy atom of a residue that is no polymer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LigandAtom {
@@ -144,6 +170,10 @@ pub struct LigandAtom {
     pub element: u8,
     /// Radius by the element: C 1.88, N 1.64, O 1.46, S 1.77, Se 1.90, others 1.80 A.
     pub class: AtomClass,
+    /// As [`Structure::b_factor`].
+    pub b_factor: f32,
+    /// What the file states of the atom besides.
+    pub details: AtomDetails,
 }
 
 impl LigandAtom {

@@ -59,6 +59,8 @@ pub struct ReadOptions {
     pub ligands: bool,
     /// Whether [`Chain::sequence`](super::Chain::sequence) is read.
     pub sequences: bool,
+    /// Whether [`Structure::atom_details`](super::Structure::atom_details) is filled.
+    pub atom_details: bool,
     /// Whether the ligands include agents of crystallisation.
     pub agents: bool,
     /// What the B factors are. `None`: pLDDT if an mmCIF file's `_ma_qa_metric` names it or the title
@@ -84,6 +86,7 @@ impl Default for ReadOptions {
             nucleic: true,
             ligands: false,
             sequences: false,
+            atom_details: false,
             agents: false,
             b_factor_kind: None,
             assembly: Assembly::Deposited,

@@ -61,6 +61,8 @@ pub(super) struct StructureBuilder<'a> {
     templates: &'static ResidueTemplates,
     structure: Structure,
     in_rows: bool,
+    /// Whether the structure gets [`Structure::atom_details`].
+    keeps_details: bool,
     /// The atoms of the last residue that did not match its template. The memory is for reuse.
     resolved: ResidueAtoms,
     /// Atoms of caps that files have among those of a residue: the residue's site, its chain, whether
@@ -76,12 +78,13 @@ pub(super) struct StructureBuilder<'a> {
 }
 
 impl<'a> StructureBuilder<'a> {
-    /// A structure without residues. `indices` is memory for the indices of chains and of
+    /// A structure without residues. `keeps_details` is [`ReadOptions::atom_details`]; `indices` is memory for the indices of chains and of
     /// accessions, which [`StructureBuilder::finish`] returns.
     pub(super) fn new(
         table: &'a AtomTable,
         references: &'a UniprotReferences,
         model: u32,
+        keeps_details: bool,
         indices: [PerModel<u32>; 2],
     ) -> Self {
         let structure = Structure {
@@ -101,6 +104,7 @@ impl<'a> StructureBuilder<'a> {
             templates: ResidueTemplates::table(),
             structure,
             in_rows: true,
+            keeps_details,
             resolved: ResidueAtoms::default(),
             caps: VecDeque::new(),
             references,
@@ -219,6 +223,11 @@ impl<'a> StructureBuilder<'a> {
         structure
             .b_factor
             .extend(atoms.iter().map(|atom| atom.b_factor));
+        if self.keeps_details {
+            structure
+                .atom_details
+                .extend(atoms.iter().map(Atom::details));
+        }
         let rounded = atoms.iter().map(|atom| u32::from(atom.rounded));
         structure.rounded_atoms += rounded.sum::<u32>();
     }
@@ -313,6 +322,7 @@ impl<'a> StructureBuilder<'a> {
         structure.element.shrink_to_fit();
         structure.class.shrink_to_fit();
         structure.atom_name.shrink_to_fit();
+        structure.atom_details.shrink_to_fit();
         structure.b_factor.shrink_to_fit();
         structure.residues.shrink_to_fit();
         structure.atom_start.shrink_to_fit();

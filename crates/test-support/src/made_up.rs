@@ -2,7 +2,8 @@
 
 use crate::random::Random;
 use tapeloop_structure::{
-    AtomClass, Chain, Ligand, LigandAtom, LigandKind, LooseSpan, MISSING, Residue, Structure,
+    AtomClass, AtomDetails, Chain, Ligand, LigandAtom, LigandKind, LooseSpan, MISSING, Residue,
+    Structure,
 };
 
 /// A step of at most `milli` along each axis.
@@ -115,6 +116,8 @@ pub fn with_ligands(mut s: Structure, seed: u64) -> Structure {
                 xyz: moved(centre, step(&mut random, 6_000)),
                 element,
                 class: AtomClass::of(*b"LIG     ", *b"X       ", element),
+                b_factor: 20.0,
+                details: AtomDetails::default(),
             }
         };
         let kind = [LigandKind::Ligand, LigandKind::Ion, LigandKind::Glycan][index % 3];

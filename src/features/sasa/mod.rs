@@ -1,5 +1,6 @@
 //! Solvent-accessible surface areas.
 
+mod atoms;
 mod bound;
 mod exposed;
 mod interfaces;
@@ -20,6 +21,8 @@ use super::recorder::{FeatureRecorder, LaunchIndex};
 use super::results::Results;
 use super::summary;
 use crate::error::{Error, Result};
+pub use atoms::Atoms;
+pub(super) use atoms::{bound_atom_area, bound_atom_areas};
 pub(super) use bound::{bound_areas, glycan_deltas, ligand_areas};
 pub(super) use exposed::exposed_bits;
 use fearless_simd::dispatch;

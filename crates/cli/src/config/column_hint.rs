@@ -1,6 +1,7 @@
 //! What a wrong name of a column might mean.
 
 use super::features::feature_of_column;
+use tapeloop::features::TableName;
 use tapeloop_files::did_you_mean;
 
 /// Columns that had another name, each with the one that it has now.
@@ -20,7 +21,7 @@ pub fn column_hint(name: &str, known: &[&str]) -> String {
 pub fn table_column_hint(name: &str, known: &[&str]) -> String {
     let is_of_residues = known.contains(&"break_before");
     match feature_of_column(name) {
-        Some(place) if is_of_residues && place.is_of_residues() => {
+        Some(place) if is_of_residues && place.is_of(TableName::Residues) => {
             format!(" ({})", place.how_to_compute())
         }
         _ => column_hint(name, known),

@@ -1,5 +1,5 @@
 //! Conditions on the columns of residues, as `tables.where` has them:
-//! `plddt >= 70 and chain in ('A', 'B')`. The logic is SQL's, with three values: a test of a null is
+//! `plddt >= 70 and chain in ('A', 'B')`; and on those of atoms, as `tables.where_atoms` has them. The logic is SQL's, with three values: a test of a null is
 //! unknown, except for `is null`.
 
 mod parser;
@@ -115,6 +115,33 @@ pub const RESIDUE_KEYS: [(&str, ValueType); 18] = [
     ("flags", ValueType::Text),
 ];
 
+/// The columns that identify an atom, and what the file states of it. Those of features follow them in
+/// the table.
+pub const ATOM_KEYS: [(&str, ValueType); 19] = [
+    ("source", ValueType::Text),
+    ("structure", ValueType::Text),
+    ("model", ValueType::Integer),
+    ("res_index", ValueType::Integer),
+    ("auth_asym_id", ValueType::Text),
+    ("auth_seq_id", ValueType::Integer),
+    ("ins_code", ValueType::Text),
+    ("comp_id", ValueType::Text),
+    ("name", ValueType::Text),
+    ("altloc", ValueType::Text),
+    ("element", ValueType::Text),
+    ("is_backbone", ValueType::Flag),
+    ("class", ValueType::Text),
+    ("radius", ValueType::Real),
+    ("x", ValueType::Real),
+    ("y", ValueType::Real),
+    ("z", ValueType::Real),
+    ("occupancy", ValueType::Real),
+    ("b_factor", ValueType::Real),
+];
+
+/// The column that the table of atoms has in runs with ligands.
+pub const ATOM_LIGAND_KEY: (&str, ValueType) = ("ligand_index", ValueType::Integer);
+
 /// The columns of frames, which the table has in runs with a topology.
 pub const FRAME_KEYS: [(&str, ValueType); 2] =
     [("frame", ValueType::Integer), ("time_ps", ValueType::Real)];
@@ -130,18 +157,6 @@ impl Condition {
     /// [`ErrorKind::Config`](tapeloop::ErrorKind::Config), with the place in the text: it is no
     /// condition, names a column that the table has not, or compares values of different types.
     pub fn parse(text: &str, features: &[ColumnDecl], optional: OptionalColumns) -> Result<Self> {
-        let of_features = features.iter().map(|decl| {
-            let value_type = match decl.kind {
-                ColumnKind::Count | ColumnKind::LigandNumber => ValueType::Integer,
-                ColumnKind::Real => ValueType::Real,
-                ColumnKind::Half => ValueType::Half,
-                ColumnKind::Flag => ValueType::Flag,
-                ColumnKind::Chain | ColumnKind::LigandComponent | ColumnKind::Text(_) => {
-                    ValueType::Text
-                }
-            };
-            (&*decl.name, value_type)
-        });
         let coordinates: Vec<String> = optional
             .coordinates
             .columns()
@@ -156,9 +171,38 @@ impl Condition {
             .chain(of_frames)
             .chain(of_unobserved)
             .chain(of_coordinates);
-        let columns: Vec<_> = keys.chain(of_features).collect();
+        let columns: Vec<_> = keys.chain(features.iter().map(named_type)).collect();
         parser::parse(text, &columns)
     }
+
+    /// Parses a condition on the table of atoms; the arguments and errors are those of
+    /// [`Condition::parse`].
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](tapeloop::ErrorKind::Config).
+    pub fn parse_of_atoms(
+        text: &str,
+        features: &[ColumnDecl],
+        optional: OptionalColumns,
+    ) -> Result<Self> {
+        let of_frames = FRAME_KEYS.into_iter().filter(|_| optional.has_frames);
+        let of_ligands = optional.ligands.then_some(ATOM_LIGAND_KEY);
+        let keys = ATOM_KEYS.into_iter().chain(of_frames).chain(of_ligands);
+        let columns: Vec<_> = keys.chain(features.iter().map(named_type)).collect();
+        parser::parse(text, &columns)
+    }
+}
+
+/// The name of a feature's column, and the type of its values.
+fn named_type(decl: &ColumnDecl) -> (&str, ValueType) {
+    let value_type = match decl.kind {
+        ColumnKind::Count | ColumnKind::LigandNumber => ValueType::Integer,
+        ColumnKind::Real => ValueType::Real,
+        ColumnKind::Half => ValueType::Half,
+        ColumnKind::Flag => ValueType::Flag,
+        ColumnKind::Chain | ColumnKind::LigandComponent | ColumnKind::Text(_) => ValueType::Text,
+    };
+    (&decl.name, value_type)
 }
 
 #[cfg(test)]

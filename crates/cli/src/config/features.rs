@@ -143,9 +143,9 @@ pub struct ColumnPlace {
 }
 
 impl ColumnPlace {
-    /// Whether the column is of the table of residues.
-    pub fn is_of_residues(&self) -> bool {
-        self.table == TableName::Residues
+    /// Whether the column is of this table.
+    pub fn is_of(&self, table: TableName) -> bool {
+        self.table == table
     }
 
     /// What a config has to say for the column to be computed.
@@ -163,8 +163,17 @@ impl ColumnPlace {
 /// The feature that has a column of this name, if one has it by default, or if the setting that
 /// lets the feature compute anything is set.
 pub fn feature_of_column(name: &str) -> Option<ColumnPlace> {
+    place_of_column(|column| column.name == name)
+}
+
+/// As [`feature_of_column`], for a column of `table`.
+pub fn feature_of_column_in(table: TableName, name: &str) -> Option<ColumnPlace> {
+    place_of_column(|column| column.table == table && column.name == name)
+}
+
+fn place_of_column(is_wanted: impl Fn(&ColumnDecl) -> bool) -> Option<ColumnPlace> {
     all_columns().find_map(|(feature, setting, columns)| {
-        let column = columns.iter().find(|column| column.name == name)?;
+        let column = columns.iter().find(|column| is_wanted(column))?;
         Some(ColumnPlace {
             feature,
             kind: column.kind,

@@ -33,7 +33,9 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tables::{resolve_reductions, resolve_tables, resolve_wanted, resolve_where};
+use tables::{
+    resolve_reductions, resolve_tables, resolve_wanted, resolve_where, resolve_where_atoms,
+};
 use tapeloop::backend::{Choice, DeviceSet, Residency};
 use tapeloop::error::Result;
 use tapeloop::features::{FeatureConfig, FeatureName};
@@ -49,10 +51,12 @@ use toml_text::to_toml;
 
 pub use bench::BenchConfig;
 pub use column_hint::{column_hint, table_column_hint};
+pub use condition::{ATOM_KEYS, ATOM_LIGAND_KEY, FRAME_KEYS, RESIDUE_KEYS, ValueType};
 pub use condition::{Condition, Node, Test, Value as ConditionValue};
-pub use condition::{FRAME_KEYS, RESIDUE_KEYS, ValueType};
 pub use coordinates::CoordinateAtoms;
-pub use features::{are_features, column_names, feature_of_column, names_in, setting_json};
+pub use features::{
+    are_features, column_names, feature_of_column, feature_of_column_in, names_in, setting_json,
+};
 pub use raw::RawConfig;
 pub use reading::ASSEMBLIES;
 pub use reduction::{Reduction, Statistic};
@@ -146,6 +150,8 @@ pub struct Config {
     pub tables: TableSettings,
     /// The rows of residues that are written, and that reductions see; `None` for all.
     pub condition: Option<Condition>,
+    /// The rows of atoms that are written; `None` for those of all residues and ligands.
+    pub atom_condition: Option<Condition>,
     pub nvrtc: Option<PathBuf>,
     pub kernel_cache: Option<PathBuf>,
     /// The folder of the timeline.
@@ -197,6 +203,8 @@ impl Config {
         reading.ligands =
             features.ligands.keep && features.features.contains(&FeatureName::Ligands);
         reading.agents = reading.ligands && features.ligands.keep_agents;
+        reading.atom_details =
+            features.atoms.keep && features.features.contains(&FeatureName::Atoms);
         check_ligands(&mut keys, topology.is_some(), &reading);
         let reductions = resolve_reductions(&mut keys, &features);
         let coordinates = resolve_coordinates(&mut keys);
@@ -230,9 +238,10 @@ impl Config {
             .optional_integer("memory_bytes_max", 1..=i64::MAX)
             .map(|bytes| bytes as u64);
         let timeline = resolve_path(&mut keys, "timeline");
-        let tables = resolve_tables(&mut keys, coordinates, sequences);
+        let tables = resolve_tables(&mut keys, coordinates, sequences, reading.ligands);
         let wanted = resolve_wanted(&mut keys);
         let condition = resolve_where(&mut keys, &features, &tables, &reductions);
+        let atom_condition = resolve_where_atoms(&mut keys, &features, &tables);
         Ok(Config {
             input,
             members,
@@ -261,6 +270,7 @@ impl Config {
             restarts_max,
             tables,
             condition,
+            atom_condition,
             nvrtc,
             kernel_cache,
             timeline,

@@ -49,6 +49,7 @@ pub(super) fn resolve_reading(keys: &mut Resolver, has_topology: bool) -> ReadOp
         // Set later, when the features are resolved.
         ligands: false,
         sequences: false,
+        atom_details: false,
         agents: false,
         assembly: keys.choice("assembly", &ASSEMBLIES),
         b_factor_kind: keys.choice("b_factor", &B_FACTORS),

@@ -26,6 +26,7 @@ pub enum OutputTable {
 
 impl OutputTable {
     pub const RESIDUES: OutputTable = OutputTable::Features(TableName::Residues);
+    pub const ATOMS: OutputTable = OutputTable::Features(TableName::Atoms);
 
     /// All tables, in the order in which they are written.
     pub const ALL: [OutputTable; TableName::ALL.len() + 1] = {
@@ -112,6 +113,11 @@ impl OutputTable {
         }
     }
 
+    /// Whether a structure has many more rows than residues: a row group spans few structures.
+    pub fn has_many_rows(self) -> bool {
+        self.is_pair() || self == OutputTable::ATOMS
+    }
+
     fn index(self) -> usize {
         match self {
             OutputTable::Features(table) => table as usize,
@@ -190,6 +196,8 @@ pub struct OptionalColumns {
     /// Whether the tables of pairs of residues name both residues, by chain, number, insertion code and
     /// component.
     pub pair_names: bool,
+    /// Whether the table of atoms has those of ligands.
+    pub ligands: bool,
 }
 
 impl OptionalColumns {
@@ -200,6 +208,7 @@ impl OptionalColumns {
         seqres: false,
         unobserved: false,
         pair_names: false,
+        ligands: false,
     };
     /// All of them.
     pub const ALL: OptionalColumns = OptionalColumns {
@@ -208,6 +217,7 @@ impl OptionalColumns {
         seqres: true,
         unobserved: true,
         pair_names: true,
+        ligands: true,
     };
 }
 
@@ -292,6 +302,7 @@ pub(super) fn resolve_tables(
     keys: &mut Resolver,
     coordinates: CoordinateAtoms,
     [seqres, unobserved]: [bool; 2],
+    ligands: bool,
 ) -> TableSettings {
     let format = keys.choice(
         "tables.format",
@@ -312,6 +323,7 @@ pub(super) fn resolve_tables(
             seqres,
             unobserved,
             pair_names: keys.flag("tables.pair_names", true),
+            ligands,
         },
     }
 }
@@ -398,11 +410,34 @@ pub(super) fn resolve_where(
     keys.record(KEY, json!(text));
     let columns = features.columns(TableName::Residues);
     let parsed = Condition::parse(&text?, &columns, tables.optional);
-    if !tables.written.contains(OutputTable::RESIDUES) && reductions.is_empty() {
+    let has_atoms = tables.written.contains(OutputTable::ATOMS)
+        && !features.columns(TableName::Atoms).is_empty();
+    if !tables.written.contains(OutputTable::RESIDUES) && reductions.is_empty() && !has_atoms {
         let text = "chooses residues, and no table has any; \
                     set `reduce`, or add \"residues\" to tables.written";
         keys.problem(KEY, text);
     }
+    parsed.map_err(|error| keys.error(KEY, &error)).ok()
+}
+
+/// The rows of atoms that are written.
+pub(super) fn resolve_where_atoms(
+    keys: &mut Resolver,
+    features: &FeatureConfig,
+    tables: &TableSettings,
+) -> Option<Condition> {
+    const KEY: &str = "tables.where_atoms";
+    let text = keys.text(KEY).map(|(text, _)| text);
+    keys.record(KEY, json!(text));
+    let text = text?;
+    let columns = features.columns(TableName::Atoms);
+    if columns.is_empty() || !tables.written.contains(OutputTable::ATOMS) {
+        let text = "chooses atoms, and no table has any; \
+                    set atoms = true, and leave \"atoms\" in tables.written";
+        keys.problem(KEY, text);
+        return None;
+    }
+    let parsed = Condition::parse_of_atoms(&text, &columns, tables.optional);
     parsed.map_err(|error| keys.error(KEY, &error)).ok()
 }
 

@@ -2,13 +2,15 @@
 
 use super::super::config::{OutputTable, Reduction};
 use super::annotation_column;
+use super::atom_values::{AtomValue, owners_of, repeated};
 use super::dictionary::Dictionary;
+use super::nulls::{nulls, with_nulls};
 use super::reduction::ReducedColumn;
 use super::schema::{ColumnSpec, Kind};
 use super::structure_rows::{PairSide, RowRange, StructureRows, row_count};
-use arrow_array::types::{ArrowPrimitiveType, Float16Type, Float32Type, Int32Type};
+use arrow_array::types::{Float16Type, Float32Type, Int32Type};
 use arrow_array::{ArrayRef, BooleanArray, PrimitiveArray};
-use arrow_buffer::{BooleanBuffer, NullBuffer};
+use arrow_buffer::BooleanBuffer;
 use half::f16;
 use std::sync::Arc;
 use tapeloop::features::{
@@ -29,6 +31,8 @@ pub(super) struct Column {
     source: Source,
     /// The residues or chains that the values are of, if not those of the rows.
     pair: Option<PairSide>,
+    /// Whether the values are of the residues and ligands that the rows' atoms belong to.
+    of_atom_owners: bool,
     /// The declaration, if the column is a feature's.
     pub(super) decl: Option<ColumnDecl>,
 }
@@ -52,6 +56,7 @@ enum Source {
     Reduced(ReducedColumn),
     /// The column of annotations at this index of its level.
     Annotation(Level, usize),
+    Atom(AtomValue),
 }
 
 /// A feature's column, by its index among those of its table.
@@ -90,6 +95,24 @@ impl Column {
     /// Integers.
     pub(super) fn integer(name: &str, about: &str, value: OfRow<Option<i32>>) -> Self {
         Column::new(name, Kind::Integer, about, Source::Integer(value))
+    }
+
+    /// Integers that ascend, or stay the same for several rows.
+    pub(super) fn ascending(name: &str, about: &str, value: OfRow<Option<i32>>) -> Self {
+        Column::new(name, Kind::Ascending, about, Source::Integer(value)).nullable()
+    }
+
+    /// What a file states of atoms.
+    pub(super) fn atom(
+        name: &str,
+        kind: Kind,
+        about: &str,
+        unit: &'static str,
+        value: AtomValue,
+    ) -> Self {
+        let mut column = Column::new(name, kind, about, Source::Atom(value));
+        column.spec.unit = unit;
+        column
     }
 
     /// Reals with a unit.
@@ -225,6 +248,7 @@ impl Column {
             spec: ColumnSpec::full(name, kind, about),
             source,
             pair: None,
+            of_atom_owners: false,
             decl: None,
         }
     }
@@ -236,6 +260,12 @@ impl Column {
             self.spec.kind = kind_of_side(pair.side);
         }
         self.pair = Some(pair);
+        self
+    }
+
+    /// This column of residues and ligands, for the rows of their atoms.
+    pub(super) fn of_atom_owners(mut self) -> Self {
+        self.of_atom_owners = true;
         self
     }
 
@@ -263,6 +293,15 @@ impl Column {
 
     /// The values of a row group.
     pub(super) fn gather(&self, group: &[RowRange]) -> ArrayRef {
+        if self.of_atom_owners {
+            let (owners, lengths) = owners_of(group);
+            return repeated(&self.gather_rows(&owners), &lengths);
+        }
+        self.gather_rows(group)
+    }
+
+    /// The values of these rows, or of these residues and ligands.
+    fn gather_rows(&self, group: &[RowRange]) -> ArrayRef {
         match &self.source {
             Source::Text(value) => Dictionary::gather(group, |keys, RowRange { record, rows }| {
                 let indices = record.indices_of(self.pair, rows.clone());
@@ -327,6 +366,7 @@ impl Column {
             Source::Annotation(level, index) => {
                 annotation_column::gather(group, *level, *index, self.spec.kind)
             }
+            Source::Atom(value) => value.gather(group),
         }
     }
 }
@@ -431,7 +471,8 @@ impl FeatureColumn {
                 RowKind::Structure
                 | RowKind::ResiduePair(_)
                 | RowKind::Ligand
-                | RowKind::ChainPair => {
+                | RowKind::ChainPair
+                | RowKind::Atom => {
                     values.extend_from_slice(&feature[rows.clone()]);
                 }
             }
@@ -456,19 +497,4 @@ fn is_null(count: &i32) -> bool {
 
 fn is_nan(real: &f32) -> bool {
     real.is_nan()
-}
-
-/// The array of these values; some of them stand for null.
-pub(super) fn with_nulls<T: ArrowPrimitiveType>(
-    values: Vec<T::Native>,
-    is_null: impl Fn(&T::Native) -> bool,
-) -> PrimitiveArray<T> {
-    let nulls = nulls(&values, is_null);
-    PrimitiveArray::new(values.into(), nulls)
-}
-
-/// Which values are not null, if any is null.
-fn nulls<T>(values: &[T], is_null: impl Fn(&T) -> bool) -> Option<NullBuffer> {
-    let valid = BooleanBuffer::collect_bool(values.len(), |row| !is_null(&values[row]));
-    Some(NullBuffer::new(valid)).filter(|nulls| nulls.null_count() > 0)
 }

@@ -1,6 +1,7 @@
 //! The columns of each table: those that identify a row, then those of features.
 
 use super::super::config::{ASSEMBLIES, OptionalColumns, OutputTable, Reduction};
+use super::atom_columns::atom_columns;
 use super::column::{Column, TextOfRow};
 use super::structure_rows::{PairSide, StructureRows};
 use std::collections::HashSet;
@@ -102,6 +103,7 @@ pub(super) fn columns(
             }
             RowKind::Ligand => ligand_columns(),
             RowKind::ChainPair => chain_pair_columns(name),
+            RowKind::Atom => atom_columns(optional.ligands),
         },
         OutputTable::Variants => variant_columns(),
     });

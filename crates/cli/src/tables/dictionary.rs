@@ -7,7 +7,7 @@ use arrow_array::{ArrayRef, DictionaryArray, StringArray};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::column::with_nulls;
+use super::nulls::with_nulls;
 
 /// The key of null.
 const NULL: i32 = -1;
@@ -39,7 +39,7 @@ pub(super) struct Dictionary<'a> {
     known: HashMap<&'a str, i32>,
     /// Padded names with their keys, each at the place that its bits give.
     padded: Vec<([u8; 8], i32)>,
-    /// The keys of one-letter codes.
+    /// The keys of bytes, such as one-letter codes.
     codes: Vec<i32>,
     /// The keys of a structure's indices.
     indices: Vec<i32>,
@@ -117,19 +117,27 @@ impl<'a> Dictionary<'a> {
 
     /// Adds one-letter codes; blank and 0 stand for `blank`, or for null.
     pub(super) fn extend_codes(&mut self, codes: impl Iterator<Item = u8>, blank: Option<u8>) {
+        self.extend_bytes(codes, |code| {
+            let shown = match code {
+                0 | b' ' => blank,
+                code => Some(code),
+            };
+            let place = usize::from(shown?);
+            Some(ASCII.get(place..place + 1).unwrap_or("?"))
+        });
+    }
+
+    /// Adds the texts of bytes; a byte without a text is null. A byte has one text in all rows.
+    pub(super) fn extend_bytes(
+        &mut self,
+        bytes: impl Iterator<Item = u8>,
+        text: impl Fn(u8) -> Option<&'static str>,
+    ) {
         self.codes.resize(1 << u8::BITS, UNKNOWN);
-        for code in codes {
-            let place = usize::from(code);
+        for byte in bytes {
+            let place = usize::from(byte);
             if self.codes[place] == UNKNOWN {
-                let shown = match code {
-                    0 | b' ' => blank,
-                    code => Some(code),
-                };
-                let text = |code: u8| {
-                    let place = usize::from(code);
-                    ASCII.get(place..place + 1).unwrap_or("?")
-                };
-                self.codes[place] = shown.map_or(NULL, |code| self.key_of(text(code)));
+                self.codes[place] = text(byte).map_or(NULL, |text| self.key_of(text));
             }
             self.keys.push(self.codes[place]);
         }

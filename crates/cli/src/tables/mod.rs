@@ -7,6 +7,9 @@
 mod annotation_column;
 mod arrow_batches;
 mod arrow_file;
+mod atom_columns;
+mod atom_rows;
+mod atom_values;
 mod cell;
 mod column;
 mod columns;
@@ -15,6 +18,7 @@ mod csv_file;
 mod dictionary;
 mod ipc;
 mod json_file;
+mod nulls;
 mod parquet_file;
 mod part_file;
 mod reduction;
@@ -88,12 +92,20 @@ pub fn part_of_name(name: &str) -> Option<(u64, TableFormat)> {
     is_number.then(|| Some((digits.parse().ok()?, format)))?
 }
 
+/// Heavy atoms of a residue, on average.
+const ATOMS_OF_RESIDUE: usize = 8;
+
 /// About the most bytes that rows of a part take while they wait for their row groups to be written:
-/// those of the residues, in the row group that is being filled and in those being encoded. `columns` is
+/// those of the residues and of their atoms, in the row group that is being filled and in those being encoded. `columns` is
 /// the number of their feature columns, and `threads` that of the threads which encode.
 pub fn rows_bytes(settings: TableSettings, columns: usize, threads: usize) -> u64 {
     let columns = columns + settings.optional.coordinates.columns().count();
-    let row = columns * size_of::<f32>() + size_of::<Residue>();
+    let atoms = if settings.written.contains(OutputTable::ATOMS) {
+        ATOMS_OF_RESIDUE * atom_rows::ATOM_BYTES
+    } else {
+        0
+    };
+    let row = columns * size_of::<f32>() + size_of::<Residue>() + atoms;
     (1 + part_file::groups_encoding_max(threads) as u64)
         * settings.rows_per_group as u64
         * row as u64
@@ -195,7 +207,7 @@ impl Tables {
                 columns: columns::columns(table, columns, settings.optional).into(),
                 compression: settings.compression,
                 metadata: metadata.to_vec(),
-                shares_texts: table.is_pair(),
+                shares_texts: table.has_many_rows(),
                 pool: Arc::clone(pool),
                 cores: cores.clone(),
             };
@@ -290,8 +302,9 @@ impl Tables {
         self.rows_held += held;
         let mut is_flushed = false;
         for table in &mut self.tables {
-            // Row groups of pairs are of so few structures that their ends are no occasion to gather.
-            is_flushed |= table.append(record)? && !table.kind.is_pair();
+            // Row groups of pairs and atoms are of so few structures that their ends are no occasion
+            // to gather.
+            is_flushed |= table.append(record)? && !table.kind.has_many_rows();
         }
         // A row group of residues keeps few structures. One of structures would keep all of them, as
         // would one of residues of which a condition selects few.

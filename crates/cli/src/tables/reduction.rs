@@ -1,7 +1,7 @@
 //! The values of statistics of residues' columns over a chain or a structure.
 
 use super::super::config::Statistic;
-use super::column::with_nulls;
+use super::nulls::with_nulls;
 use super::structure_rows::{RowRange, StructureRows, row_count};
 use arrow_array::ArrayRef;
 use arrow_array::types::Float32Type;

@@ -1,4 +1,5 @@
-//! Chooses the residues that have rows by the condition of `tables.where`, a column at a time.
+//! Chooses the residues that have rows by the condition of `tables.where`, and the atoms by that of
+//! `tables.where_atoms`, a column at a time.
 
 use super::super::config::{Condition, ConditionValue, Node, OptionalColumns, OutputTable, Test};
 use super::column::Column;
@@ -7,11 +8,13 @@ use super::structure_rows::{RowRange, StructureRows};
 use super::text_file::Values;
 use arrow_array::{Array, ArrayRef};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
+use std::ops::Range;
 use std::sync::Arc;
 use tapeloop::features::{ColumnDecl, TableName};
 
-/// A condition with the columns that it names.
+/// A condition on the rows of a table, with the columns that it names.
 pub struct RowFilter {
+    table: OutputTable,
     condition: Condition,
     /// In the order of [`Condition::columns`].
     columns: Vec<Column>,
@@ -25,13 +28,17 @@ struct Truth {
 }
 
 impl RowFilter {
-    /// The filter of a table of residues with these columns of features.
+    /// The filter of the table of residues or of that of atoms, with these columns of features.
     ///
     /// # Panics
     /// If the condition names a column that the table has not.
-    pub fn new(condition: Condition, features: &dyn Fn(TableName) -> Vec<ColumnDecl>) -> Self {
+    pub fn new(
+        table: OutputTable,
+        condition: Condition,
+        features: &dyn Fn(TableName) -> Vec<ColumnDecl>,
+    ) -> Self {
         let mut all = columns::columns(
-            OutputTable::RESIDUES,
+            table,
             &ColumnSources::of_features(features),
             OptionalColumns::ALL,
         );
@@ -40,24 +47,37 @@ impl RowFilter {
             all.swap_remove(found.expect("the condition was checked against the columns"))
         };
         RowFilter {
+            table,
             columns: condition.columns.iter().map(take).collect(),
             condition,
         }
     }
 
-    /// Selects the residues for which the condition holds.
+    /// Selects the residues or atoms for which the condition holds. Atoms are chosen after residues, and
+    /// among those of the residues that are selected.
     pub fn select(&self, record: StructureRows) -> StructureRows {
-        let residues = record.all_residues();
-        let all = [RowRange {
-            record: Arc::new(record),
-            rows: 0..residues,
-        }];
+        let record = Arc::new(record);
+        let is_of_residues = self.table == OutputTable::RESIDUES;
+        let ranges = if is_of_residues {
+            std::iter::once(0..record.all_residues()).collect()
+        } else {
+            record.rows(self.table)
+        };
+        let range = |rows: &Range<usize>| RowRange {
+            record: Arc::clone(&record),
+            rows: rows.clone(),
+        };
+        let all: Vec<RowRange> = ranges.iter().map(range).collect();
         let columns = self.columns.iter();
         let arrays: Vec<ArrayRef> = columns.map(|column| column.gather(&all)).collect();
         let selected = truth(&self.condition.root, &arrays).holds;
-        let [RowRange { record, .. }] = all;
+        drop(all);
         let mut record = Arc::into_inner(record).expect("arrays have copies of the values");
-        record.selected = Some(selected);
+        if is_of_residues {
+            record.selected = Some(selected);
+        } else {
+            record.select_atoms(&ranges, &selected);
+        }
         record
     }
 }

@@ -1,6 +1,7 @@
 //! The rows of one structure in the tables.
 
 use super::super::config::OutputTable;
+use super::atom_rows::{AtomRows, selected_in};
 use super::coordinates::Coordinates;
 use arrow_buffer::BooleanBuffer;
 use std::ops::Range;
@@ -18,8 +19,10 @@ pub struct StructureRows {
     pub(super) source: String,
     /// The structure's name.
     pub(super) name: String,
-    /// The structure without its atoms: they take most of its memory, and no table has them.
+    /// The structure without its atoms: they take most of its memory, and one table alone has them.
     pub(super) structure: Arc<Structure>,
+    /// The atoms, if the table of atoms is computed.
+    atom_rows: Option<AtomRows>,
     pub(super) atoms: u32,
     /// The number of atoms of each ligand.
     pub(super) ligand_atoms: Vec<u32>,
@@ -81,11 +84,13 @@ pub(super) struct ChainRow {
 
 impl StructureRows {
     /// The rows of a structure, which was read from `source`.
-    pub fn new(source: String, structure: Structure, features: FeatureTable) -> Self {
+    pub fn new(source: String, mut structure: Structure, features: FeatureTable) -> Self {
         let atoms = structure.xyz.len() as u32;
         let ligand_atoms = structure.ligands.iter();
         let ligand_atoms = ligand_atoms.map(|ligand| ligand.atoms.len() as u32);
         let ligand_atoms = ligand_atoms.collect();
+        let has_atoms = features.columns(TableName::Atoms).len() > 0;
+        let atom_rows = has_atoms.then(|| AtomRows::take(&mut structure));
         let ligands = structure.ligands.into_iter().map(|ligand| Ligand {
             atoms: Arc::default(),
             ..ligand
@@ -97,6 +102,7 @@ impl StructureRows {
             element: Vec::new(),
             class: Vec::new(),
             atom_name: Vec::new(),
+            atom_details: Vec::new(),
             b_factor: Vec::new(),
             atom_start: Vec::new(),
             loose: Vec::new(),
@@ -116,6 +122,7 @@ impl StructureRows {
                 }
             },
             structure: Arc::new(structure),
+            atom_rows,
             atoms,
             ligand_atoms,
             features: Arc::new(features),
@@ -168,6 +175,7 @@ impl StructureRows {
             source: self.source.clone(),
             name: self.name.clone(),
             structure: Arc::clone(&self.structure),
+            atom_rows: None,
             atoms: self.atoms,
             ligand_atoms: Vec::new(),
             features: Arc::clone(&self.features),
@@ -202,6 +210,10 @@ impl StructureRows {
                 (RowKind::Chain, _) => self.chains.len(),
                 (RowKind::Structure, _) => 1,
                 (RowKind::Ligand, _) => self.ligand_atoms.len(),
+                (RowKind::Atom, selected) => {
+                    let atoms = self.atom_rows.as_ref();
+                    return atoms.map_or(Vec::new(), |atoms| atoms.ranges(selected.as_ref()));
+                }
                 (RowKind::ResiduePair(_), Some(selected)) => {
                     return self.selected_pairs(name, selected);
                 }
@@ -336,6 +348,11 @@ impl StructureRows {
                 RowKind::Ligand => longest(&self.structure.ligands, |ligand| {
                     ligand.auth_asym_id.len() + bytes(&ligand.label_asym_id)
                 }),
+                RowKind::Atom => {
+                    let of_ligands =
+                        longest(&self.structure.ligands, |ligand| ligand.auth_asym_id.len());
+                    chain_bytes.max(of_ligands)
+                }
                 RowKind::Structure => {
                     let (method, title) = (&self.structure.method, &self.structure.title);
                     bytes(method) + bytes(title) + text_bytes_max(&joined.structures)
@@ -348,6 +365,23 @@ impl StructureRows {
             }
         };
         TextBytes { once, each_row }
+    }
+
+    /// Selects atoms: `selected` has a value for each atom in these ranges, one after the other, and
+    /// no other atom is selected.
+    pub(super) fn select_atoms(&mut self, ranges: &[Range<usize>], selected: &BooleanBuffer) {
+        if let Some(atoms) = &mut self.atom_rows {
+            atoms.select(ranges, selected);
+        }
+    }
+
+    /// The atoms, which rows of the table of atoms have.
+    ///
+    /// # Panics
+    /// If that table is not computed.
+    pub(super) fn atom_rows(&self) -> &AtomRows {
+        let atoms = self.atom_rows.as_ref();
+        atoms.expect("rows of atoms have the atoms")
     }
 
     pub(super) fn residue(&self, row: usize) -> &Residue {
@@ -404,14 +438,6 @@ impl StructureRows {
     pub(super) fn breaks(&self) -> u32 {
         self.chains.iter().map(|chain| chain.breaks).sum()
     }
-}
-
-/// The parts of `range` whose residues are selected.
-fn selected_in(selected: &BooleanBuffer, range: Range<usize>) -> Vec<Range<usize>> {
-    let part = selected.slice(range.start, range.len());
-    let ranges = part.set_slices();
-    let moved = ranges.map(|(start, end)| range.start + start..range.start + end);
-    moved.collect()
 }
 
 fn chain_rows(structure: &Structure) -> Arc<[ChainRow]> {

@@ -10,6 +10,7 @@ use tapeloop_test_support::random;
 
 mod annotations;
 mod archives;
+mod atoms;
 mod bench;
 mod conditions;
 mod contacts;

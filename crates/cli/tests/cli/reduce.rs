@@ -131,7 +131,7 @@ fn what_cannot_be_reduced_is_refused_with_what_can() {
     refused("rza.mean", "rza");
     refused("ss8.mean", "numbers");
     refused(r#"["rsa.mean", "*.mean"]"#, "rsa_mean");
-    let (output, code) = run(&[SAMPLES, "--set", r#"tables.written=["atoms"]"#]);
+    let (output, code) = run(&[SAMPLES, "--set", r#"tables.written=["bonds"]"#]);
     assert_eq!(code, 2);
     let said = text(&output.stderr);
     assert!(said.contains("residues, chains, structures"), "{said}");

@@ -17,7 +17,12 @@ pub const READER_KEYS: [&str; 6] = [
 
 /// What packed sets never hold: the config's key, the value that asks for it (`None` for true), and its name
 /// in messages.
-const ABSENT: [(&str, Option<&str>, &str); 3] = [
+const ABSENT: [(&str, Option<&str>, &str); 4] = [
+    (
+        "atoms",
+        None,
+        "names, occupancies and alternate locations of atoms",
+    ),
     ("ligands", Some("keep"), "ligands"),
     ("seqres", None, "whole sequences"),
     ("unobserved", None, "residues that were not observed"),

@@ -174,6 +174,9 @@ impl<'a> ChainCopier<'a> {
         if let Some(names) = from.atom_name.get(atoms.clone()) {
             to.atom_name.extend_from_slice(names);
         }
+        if let Some(details) = from.atom_details.get(atoms.clone()) {
+            to.atom_details.extend_from_slice(details);
+        }
         to.b_factor.extend_from_slice(&from.b_factor[atoms]);
         Ok(())
     }

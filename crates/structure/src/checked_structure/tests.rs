@@ -1,5 +1,7 @@
 use super::*;
-use crate::{Chain, Ligand, LigandAtom, LigandKind, LooseSpan, MISSING, Residue, ResidueFlags};
+use crate::{
+    AtomDetails, Chain, Ligand, LigandAtom, LigandKind, LooseSpan, MISSING, Residue, ResidueFlags,
+};
 use std::sync::Arc;
 
 const MAX: i32 = CheckedStructure::COORDINATE_MAX;
@@ -30,6 +32,8 @@ fn ligand(atoms: &[[i32; 3]]) -> Ligand {
         xyz,
         element: 6,
         class: AtomClass::of(*b"ALA     ", *b"CB      ", 6),
+        b_factor: 0.0,
+        details: AtomDetails::default(),
     };
     Ligand {
         auth_asym_id: Arc::from("A"),
@@ -159,7 +163,7 @@ type Change = fn(&mut Structure);
 
 #[test]
 fn columns_of_atoms_that_do_not_fit_are_refused() {
-    let changes: [(Change, &str); 6] = [
+    let changes: [(Change, &str); 7] = [
         (
             |structure| structure.element.truncate(4),
             "columns of atoms differ",
@@ -175,6 +179,10 @@ fn columns_of_atoms_that_do_not_fit_are_refused() {
         (
             |structure| structure.atom_name = vec![Default::default(); 4],
             "another number of atom names",
+        ),
+        (
+            |structure| structure.atom_details = vec![AtomDetails::default(); 4],
+            "details of another number of atoms",
         ),
         (
             |structure| structure.class[4] = AtomClass::default(),

@@ -279,6 +279,7 @@ fn noun(feature: FeatureName) -> &'static str {
         FeatureName::Rg => "radii of gyration",
         FeatureName::Contacts => "contacts of residues",
         FeatureName::HydrogenBonds => "backbone hydrogen bonds",
+        FeatureName::Atoms => "solvent-accessible surface area of atoms",
         FeatureName::Ligands => "contacts with ligands and metals",
         FeatureName::Interfaces => "interfaces between chains",
     }
@@ -341,7 +342,7 @@ fn citation(entry: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tapeloop::features::DsspVersion;
+    use tapeloop::features::{DsspVersion, RsaScale};
 
     /// The places of a source that cite a publication: names, then a year.
     fn years(source: &str) -> usize {
@@ -361,8 +362,14 @@ mod tests {
         config.dssp.version = DsspVersion::V4;
         let mut unused: Vec<String> = references().map(|entry| entry.citation).collect();
         assert!(unused.len() > 20);
-        for &feature in FeatureName::ALL {
-            let source = config.about(feature).source;
+        let mut sources: Vec<_> = (FeatureName::ALL.iter())
+            .map(|&feature| config.about(feature).source)
+            .collect();
+        for scale in [RsaScale::Miller1987, RsaScale::Rose1985, RsaScale::Rost1994] {
+            config.rsa.scale = scale;
+            sources.push(config.about(FeatureName::Rsa).source);
+        }
+        for source in sources {
             let cited: Vec<String> = references()
                 .map(|entry| entry.citation)
                 .filter(|citation| source.contains(&**citation))

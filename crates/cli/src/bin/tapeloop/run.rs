@@ -35,7 +35,7 @@ use tapeloop_cli::result_writer::{Made, ResultWriter, Rows};
 use tapeloop_cli::run_counters::RunCounters;
 use tapeloop_cli::run_json::RunHeader;
 use tapeloop_cli::source_thread::SourceThread;
-use tapeloop_cli::table_plan::{column_sources, row_filter};
+use tapeloop_cli::table_plan::{column_sources, row_filters};
 use tapeloop_cli::tables::{ColumnStatistics, Tables, TerminalTable, printed_table};
 use tapeloop_cli::terminal::{complain, say};
 use tapeloop_cli::thread_times::ThreadTimer;
@@ -294,7 +294,7 @@ pub(super) fn compute(
     let is_fresh = committed.inputs == 0;
     let mut results = ResultWriter::start(
         rows,
-        row_filter(plan),
+        row_filters(plan),
         folder,
         Arc::clone(&counters),
         header.clone(),

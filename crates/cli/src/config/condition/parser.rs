@@ -9,10 +9,11 @@
 //! ```
 
 use super::super::column_hint::column_hint;
-use super::super::features::{ColumnPlace, feature_of_column};
+use super::super::features::feature_of_column;
 use super::{Condition, FRAME_KEYS, Literal, Node, OTHER_NAMES, Test, ValueType};
 use half::f16;
 use tapeloop::error::{Error, Result};
+use tapeloop::features::TableName;
 use tapeloop_error::internal::excerpt;
 
 /// The most parentheses and `not` inside each other, since each takes a part of the stack.
@@ -315,7 +316,10 @@ impl<'a> Parser<'a> {
         let name = other.map_or(word, |(_, name)| name);
         let Some(&column) = self.columns.iter().find(|(known, _)| *known == name) else {
             let known: Vec<&str> = self.columns.iter().map(|(known, _)| *known).collect();
-            let feature = feature_of_column(name).filter(ColumnPlace::is_of_residues);
+            // The table of atoms has other columns.
+            let is_of_residues = known.contains(&"break_before");
+            let feature = feature_of_column(name)
+                .filter(|place| is_of_residues && place.is_of(TableName::Residues));
             let hint = match feature {
                 Some(_) => String::new(),
                 None => column_hint(word, &known),

@@ -1,7 +1,8 @@
 //! Which residues a condition selects, and what the tables have of them.
 
 use super::super::super::config::{
-    Condition, FRAME_KEYS, OptionalColumns, RESIDUE_KEYS, Reduction, ValueType,
+    ATOM_KEYS, ATOM_LIGAND_KEY, Condition, FRAME_KEYS, OptionalColumns, RESIDUE_KEYS, Reduction,
+    ValueType,
 };
 use super::super::row_filter::RowFilter;
 use super::super::schema::Kind;
@@ -10,7 +11,7 @@ use super::*;
 fn filter(condition: &str) -> RowFilter {
     let decls_of_residues = decls(TableName::Residues);
     let parsed = Condition::parse(condition, &decls_of_residues, OptionalColumns::ALL);
-    RowFilter::new(parsed.unwrap(), &decls)
+    RowFilter::new(OutputTable::RESIDUES, parsed.unwrap(), &decls)
 }
 
 fn record(ordinal: u64, length: i32) -> StructureRows {
@@ -59,26 +60,44 @@ fn a_test_of_null_is_unknown_and_so_is_its_opposite() {
     assert_eq!(selected("not (flag or res_index == 9)"), [0, 4, 6]);
 }
 
+/// The columns of a table without features, and the types of their values.
+fn types(table: OutputTable, optional: OptionalColumns) -> Vec<(String, ValueType)> {
+    let sources = ColumnSources::of_features(&|_| Vec::new());
+    let table = columns::columns(table, &sources, optional).into_iter();
+    let typed = table.map(|column| {
+        let value_type = match column.spec.kind {
+            Kind::Text | Kind::Word => ValueType::Text,
+            Kind::Integer | Kind::Ascending | Kind::Repeating | Kind::Long => ValueType::Integer,
+            Kind::Real | Kind::Double => ValueType::Real,
+            Kind::Half => ValueType::Half,
+            Kind::Flag => ValueType::Flag,
+        };
+        (column.spec.name, value_type)
+    });
+    typed.collect()
+}
+
+#[test]
+fn the_columns_that_a_condition_on_atoms_may_name_are_those_of_the_table() {
+    for optional in [OptionalColumns::NONE, OptionalColumns::ALL] {
+        let mut expected = ATOM_KEYS.to_vec();
+        if optional.ligands {
+            expected.insert(4, ATOM_LIGAND_KEY);
+        }
+        if optional.has_frames {
+            expected.splice(3..3, FRAME_KEYS);
+        }
+        let of_table = types(OutputTable::ATOMS, optional);
+        let of_table = of_table.iter().map(|(name, kind)| (&**name, *kind));
+        assert_eq!(of_table.collect::<Vec<_>>(), expected);
+    }
+}
+
 #[test]
 fn the_columns_that_a_condition_may_name_are_those_of_the_table() {
     for optional in [OptionalColumns::NONE, OptionalColumns::ALL] {
-        let table = columns::columns(
-            OutputTable::RESIDUES,
-            &ColumnSources::of_features(&|_| Vec::new()),
-            optional,
-        );
-        let of_table = table.iter().map(|column| {
-            let value_type = match column.spec.kind {
-                Kind::Text | Kind::Word => ValueType::Text,
-                Kind::Integer | Kind::Ascending | Kind::Repeating | Kind::Long => {
-                    ValueType::Integer
-                }
-                Kind::Real | Kind::Double => ValueType::Real,
-                Kind::Half => ValueType::Half,
-                Kind::Flag => ValueType::Flag,
-            };
-            (&*column.spec.name, value_type)
-        });
+        let of_table = types(OutputTable::RESIDUES, optional);
+        let of_table = of_table.iter().map(|(name, kind)| (&**name, *kind));
         let mut expected = RESIDUE_KEYS.to_vec();
         if optional.has_frames {
             expected.splice(3..3, FRAME_KEYS);

@@ -19,10 +19,12 @@ use tapeloop::error::{Error, Result};
 use tapeloop::features::{
     ColumnDecl, FeatureConfig, FeatureName, FeatureTable, Features, Input, TableName,
 };
-use tapeloop::structure::{BFactorFields, Models, ReadLimits, Structure, text_of};
+use tapeloop::structure::{
+    BFactorFields, Ligand, LigandKind, Models, ReadLimits, Structure, text_of,
+};
 use tapeloop::workload::Completion;
 use tapeloop_annotations::WantedColumns;
-use tapeloop_cli::config::{Config, column_hint, feature_of_column};
+use tapeloop_cli::config::{Config, column_hint, feature_of_column_in};
 use tapeloop_cli::oversized;
 use tapeloop_cli::plan::{Plan, channels_of};
 use tapeloop_cli::reading::rejecting_panics;
@@ -35,7 +37,7 @@ use tapeloop_files::FileId;
 use tapeloop_files::{path_of, shown};
 use tapeloop_inputs::{Archives, Shard, Source, Sources, structure_name};
 use target::{Outputs, Target};
-use text::{Model, Painted};
+use text::{Model, ModelValues, Painted};
 
 /// Paints, and returns the exit code.
 ///
@@ -80,7 +82,9 @@ pub(super) fn paint(args: PaintArgs) -> Result<u8> {
     let plan = Plan::new(config)?;
     let mut painter = Painter {
         columns: columns(&plan.config.features),
-        column: column.zip(output),
+        column: column
+            .map(|(table, name)| PaintedColumn::new(&plan.config.features, table, &name))
+            .zip(output),
         svg,
         outputs,
         limits: plan.config.reading.limits,
@@ -138,13 +142,31 @@ fn columns(features: &FeatureConfig) -> Vec<(FeatureName, ColumnDecl)> {
         .collect()
 }
 
-/// Finds the feature that has the residue column `name`, and chooses it: in addition to the other
-/// features if `keeps_others`, else alone.
-fn choose(features: &mut FeatureConfig, name: &str, keeps_others: bool) -> Result<String> {
+/// What the name of a column of atoms begins with.
+const OF_ATOMS: &str = "atoms.";
+
+/// Finds the feature that has the column `name`, of residues or, with the prefix `atoms.`, of atoms, and
+/// chooses it: in addition to the other features if `keeps_others`, else alone. Returns the table and
+/// the column's name in it.
+fn choose(
+    features: &mut FeatureConfig,
+    name: &str,
+    keeps_others: bool,
+) -> Result<(TableName, String)> {
+    let (table, rows, name) = match name.strip_prefix(OF_ATOMS) {
+        Some(name) => (TableName::Atoms, "atom", name),
+        None => (TableName::Residues, "residue", name),
+    };
+    if table == TableName::Atoms {
+        features.atoms.keep = true;
+        if !features.features.contains(&FeatureName::Atoms) {
+            features.features.push(FeatureName::Atoms);
+        }
+    }
     let columns = |feature: &FeatureName| -> Vec<String> {
         let columns = features.columns_of(*feature).into_iter();
-        let of_residues = columns.filter(|column| column.table == TableName::Residues);
-        of_residues.map(|column| column.name).collect()
+        let of_table = columns.filter(|column| column.table == table);
+        of_table.map(|column| column.name).collect()
     };
     let mut all = FeatureName::ALL.iter().copied();
     let Some(owner) = all.find(|feature| columns(feature).iter().any(|column| column == name))
@@ -159,24 +181,68 @@ fn choose(features: &mut FeatureConfig, name: &str, keeps_others: bool) -> Resul
                 of_feature.join(", ")
             )));
         }
-        if let Some(place) = feature_of_column(name)
-            && place.is_of_residues()
-        {
+        if let Some(place) = feature_of_column_in(table, name) {
             let message = format!("`{name}` is not computed with these settings");
             return Err(Error::usage(message).fix(place.how_to_compute()));
         }
         let known: Vec<String> = FeatureName::ALL.iter().flat_map(columns).collect();
         let known: Vec<&str> = known.iter().map(String::as_str).collect();
         let hint = column_hint(name, &known);
-        let error = Error::usage(format!("no feature has a residue column `{name}`{hint}"));
-        return Err(error.fix("`tapeloop features` lists the columns of residues"));
+        let error = Error::usage(format!("no feature has a column `{name}` of {rows}s{hint}"));
+        return Err(error.fix("`tapeloop features` lists the columns"));
     };
     if !keeps_others {
         features.features = vec![owner];
+        if table == TableName::Atoms && owner != FeatureName::Atoms {
+            features.features.push(FeatureName::Atoms);
+        }
     } else if !features.features.contains(&owner) {
         features.features.push(owner);
     }
-    Ok(name.to_owned())
+    Ok((table, name.to_owned()))
+}
+
+/// The column that is painted.
+struct PaintedColumn {
+    table: TableName,
+    /// Its index among the features' columns of the table.
+    index: usize,
+    decl: ColumnDecl,
+}
+
+impl PaintedColumn {
+    /// The column `name` of `table`, which is computed.
+    fn new(features: &FeatureConfig, table: TableName, name: &str) -> Self {
+        let columns = features.columns(table).into_iter().enumerate();
+        let mut found = columns.filter(|(_, decl)| decl.name == name);
+        let (index, decl) = found
+            .next()
+            .expect("the column is one of the computed ones");
+        PaintedColumn { table, index, decl }
+    }
+
+    /// The values of a model.
+    fn values(&self, structure: &Structure, table: &FeatureTable) -> ModelValues {
+        let column = table.column(self.table, self.index);
+        let values = values::numbers_of(&self.decl, column, structure);
+        if self.table == TableName::Residues {
+            return ModelValues::Residues(values);
+        }
+        // The order of rows: atoms of residues, those of none, and those of ligands, glycans first.
+        let ligands = |glycans: bool| {
+            let is_wanted = move |ligand: &&Ligand| (ligand.kind == LigandKind::Glycan) == glycans;
+            let ligands = structure.ligands.iter().filter(is_wanted);
+            ligands.flat_map(|ligand| ligand.atoms.iter().map(|atom| atom.xyz))
+        };
+        let positions = structure.xyz.iter().copied();
+        let positions = positions.chain(ligands(true)).chain(ligands(false));
+        let of_atoms = positions.zip(values);
+        ModelValues::Atoms(
+            of_atoms
+                .filter_map(|(xyz, value)| Some((xyz, value?)))
+                .collect(),
+        )
+    }
 }
 
 /// Takes results in order, and paints a file after its last model.
@@ -184,7 +250,7 @@ struct Painter {
     /// The residue columns that are computed, and their features.
     columns: Vec<(FeatureName, ColumnDecl)>,
     /// The column that is painted, and its target.
-    column: Option<(String, Target)>,
+    column: Option<(PaintedColumn, Target)>,
     svg: Option<Target>,
     outputs: Outputs,
     limits: ReadLimits,
@@ -321,21 +387,12 @@ impl Painter {
                 is_clamped: false,
             });
         }
-        if let Some((name, target)) = &self.column {
+        if let Some((column, target)) = &self.column {
             let (text, format) = text_of(source, std::fs::read(&path)?, &self.limits)?;
             let to = target.place(&path, &[file], &mut self.outputs)?;
             target::check_format(&to, format)?;
-            let index = self
-                .columns
-                .iter()
-                .position(|(_, column)| column.name == *name);
-            let index = index.expect("the column is one of the computed ones");
             let values = |(structure, table): (Structure, FeatureTable)| Model {
-                values: values::numbers_of(
-                    &self.columns[index].1,
-                    table.column(TableName::Residues, index),
-                    &structure,
-                ),
+                values: column.values(&structure, &table),
                 structure,
             };
             let models: Vec<Model> = models.into_iter().map(values).collect();
@@ -343,14 +400,13 @@ impl Painter {
             if self.joins_models {
                 fields.join_models();
             }
-            let (_, column) = &self.columns[index];
-            let null = self.null.unwrap_or(column.null_number);
+            let null = self.null.unwrap_or(column.decl.null_number);
             let painted = text::paint(&text, format, &fields, &models, null, self.null.is_some());
-            let all = models.iter().flat_map(|model| model.values.iter().copied());
+            let all = models.iter().flat_map(|model| model.values.numbers());
             let range = strip::range(all);
             products.push(Product {
                 path: to,
-                summary: painted_summary(&painted, column, range, null),
+                summary: painted_summary(&painted, &column.decl, range, null),
                 range,
                 is_clamped: painted.is_clamped,
                 bytes: painted.text,

@@ -9,7 +9,7 @@ use tapeloop_cli::strip::range;
 #[derive(Debug)]
 pub(super) struct Painted {
     pub(super) text: Vec<u8>,
-    /// Atoms with the value of their residue.
+    /// Atoms with a value: that of their residue, or their own.
     pub(super) atoms: usize,
     /// All other atoms, which have the value for null.
     pub(super) null_atoms: usize,
@@ -19,15 +19,33 @@ pub(super) struct Painted {
     pub(super) note: Option<String>,
 }
 
-/// A model of a file, with a value for each residue.
+/// A model of a file, with its values.
 pub(super) struct Model {
     pub(super) structure: Structure,
-    pub(super) values: Vec<Option<f64>>,
+    pub(super) values: ModelValues,
+}
+
+/// The values of a model.
+pub(super) enum ModelValues {
+    /// For each residue.
+    Residues(Vec<Option<f64>>),
+    /// For each atom that has a value, by its position in 0.001 A.
+    Atoms(HashMap<[i32; 3], f64>),
+}
+
+impl ModelValues {
+    /// The values, in any order.
+    pub(super) fn numbers(&self) -> Box<dyn Iterator<Item = Option<f64>> + '_> {
+        match self {
+            ModelValues::Residues(values) => Box::new(values.iter().copied()),
+            ModelValues::Atoms(values) => Box::new(values.values().copied().map(Some)),
+        }
+    }
 }
 
 /// Replaces the B factors of `text` by the values of `models`, which are the first models of the
-/// file. All atoms of a residue get its value, and all other atoms get `null`, those too that the
-/// reader does not read. `is_given` is whether the user chose `null`.
+/// file. An atom gets its own value, or that of its residue. All other atoms get `null`, those too
+/// that the reader does not read. `is_given` is whether the user chose `null`.
 pub(super) fn paint(
     text: &[u8],
     format: Format,
@@ -36,7 +54,7 @@ pub(super) fn paint(
     null: f64,
     is_given: bool,
 ) -> Painted {
-    let values = models.iter().flat_map(|model| model.values.iter().copied());
+    let values = models.iter().flat_map(|model| model.values.numbers());
     // The column's number for null has a format of its own, so that it takes no decimals from the
     // values. A given number has the same format as the values.
     let (value_range, null_range) = if is_given {
@@ -53,11 +71,16 @@ pub(super) fn paint(
     let mut rows: Vec<RowsByName<'_>> = rows.collect();
     let mut edits: Vec<(&BFactorField, Option<f64>)> = Vec::new();
     for residue in &fields.residues {
-        let value = rows.get_mut(residue.model).and_then(|rows| {
-            let row = rows.get_mut(&Name::of_text(residue)?)?.pop_front()?;
-            models[residue.model].values[row]
-        });
-        edits.extend(residue.atoms.iter().map(|field| (field, value)));
+        let row = rows
+            .get_mut(residue.model)
+            .and_then(|rows| rows.get_mut(&Name::of_text(residue)?)?.pop_front());
+        let values = models.get(residue.model).map(|model| &model.values);
+        let value = |position: &[i32; 3]| match values? {
+            ModelValues::Residues(values) => values[row?],
+            ModelValues::Atoms(values) => values.get(position).copied(),
+        };
+        let atoms = residue.atoms.iter().zip(&residue.positions);
+        edits.extend(atoms.map(|(field, position)| (field, value(position))));
     }
     edits.extend(fields.unread.iter().map(|field| (field, None)));
     edits.sort_by_key(|(field, _)| field.bytes.start);

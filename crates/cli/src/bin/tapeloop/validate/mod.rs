@@ -85,6 +85,11 @@ fn check_tables(config: &Config) -> Result<()> {
         let error = Error::config("`tables.where`: the comparison needs the rows of all residues");
         return Err(error.fix("leave tables.where out"));
     }
+    if config.atom_condition.is_some() {
+        let error =
+            Error::config("`tables.where_atoms`: the comparison needs the rows of all atoms");
+        return Err(error.fix("leave tables.where_atoms out"));
+    }
     let format = config.tables.format;
     if format == TableFormat::Parquet {
         return Ok(());

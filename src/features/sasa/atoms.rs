@@ -1,0 +1,169 @@
+//! The table of atoms, with the area of each.
+
+use super::super::cell_kind::CellKind;
+use super::super::columns::{ColumnDecl, ColumnKind, TableName};
+use super::super::cpu::simd;
+use super::super::cpu::split::parts;
+use super::super::feature::{About, Feature, SettingField};
+use super::super::kernels::{Twin, atom_sasa};
+use super::super::layout::{LIGANDS, RESIDUES};
+use super::super::recorder::FeatureRecorder;
+use super::super::results::Results;
+use super::neighbours::{Group, Neighbours};
+use super::others::NoneOfChain;
+use super::shrake_rupley::{GROUP_EDGE, Sphere};
+use super::{AREA_ROTATION, AREA_TOLERANCE, Sasa, test_points};
+use fearless_simd::dispatch;
+use rayon::prelude::*;
+
+/// Settings of the table of atoms.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Atoms {
+    /// Whether there is a table of atoms. If not, the feature has no columns.
+    pub keep: bool,
+}
+
+impl Feature for Atoms {
+    fn about(&self) -> About {
+        About {
+            summary: "The table of atoms: name, radius, position and area of each; only with \
+                      `atoms = true`.",
+            formula: "sasa = 4 pi R^2 n / N of the atom, as in the sum over a residue's atoms; \
+                      sasa_bound: the same in the model with ligands, ions and glycans, only with \
+                      `ligands = \"keep\"`",
+            source: "Shrake and Rupley 1973, J Mol Biol 79:351; points as FreeSASA's, Mitternacht \
+                     2016, F1000Research 5:189",
+            needs: &["sasa"],
+        }
+    }
+
+    fn settings(&mut self) -> Vec<(&'static str, SettingField<'_>)> {
+        vec![("atoms", SettingField::Flag(&mut self.keep))]
+    }
+
+    fn columns(&self) -> Vec<ColumnDecl> {
+        if !self.keep {
+            return Vec::new();
+        }
+        vec![atom_area(
+            "sasa",
+            "Solvent-accessible area of the atom, in the model or, with `sasa.chains = \"own\"`, in its \
+             chain alone; null for atoms of ligands.",
+        )]
+    }
+
+    fn record(&self, r: &mut FeatureRecorder<'_>) {
+        if self.keep {
+            let settings: &Sasa = r.settings();
+            let areas = r.nulls_unless_written(TableName::Atoms, "atom_areas");
+            record_areas(
+                r,
+                areas,
+                Part::Residues(CellKind::Atoms),
+                settings.own_chain,
+            );
+            r.column(areas, 0);
+        }
+    }
+}
+
+/// A column of areas in the table of atoms.
+fn atom_area(name: &str, about: &str) -> ColumnDecl {
+    ColumnDecl::residue(name, ColumnKind::Real, "A^2", about)
+        .in_table(TableName::Atoms)
+        .reference(AREA_TOLERANCE)
+        .rotation(AREA_ROTATION)
+}
+
+/// The column of [`bound_atom_areas`].
+pub(in crate::features) fn bound_atom_area() -> ColumnDecl {
+    atom_area(
+        "sasa_bound",
+        "Solvent-accessible area of the atom in the model with its ligands, ions and glycans.",
+    )
+}
+
+/// Areas of the atoms of residues and of ligands in the model with ligands, ions and glycans,
+/// `[atoms]` in A^2; null for atoms of neither.
+pub(in crate::features) fn bound_atom_areas(r: &mut FeatureRecorder<'_>) -> Results<f32> {
+    let areas = r.nulls_unless_written(TableName::Atoms, "bound_atom_areas");
+    record_areas(r, areas, Part::Residues(CellKind::BoundAtoms), false);
+    record_areas(r, areas, Part::Ligands, false);
+    areas
+}
+
+/// The atoms whose areas a launch computes.
+enum Part {
+    /// Those of residues, among these atoms.
+    Residues(CellKind),
+    /// Those of ligands.
+    Ligands,
+}
+
+/// Launches the kernel that computes the areas of some atoms, in the model or in their chain alone.
+fn record_areas(r: &mut FeatureRecorder<'_>, areas: Results<f32>, part: Part, own_chain: bool) {
+    let settings: &Sasa = r.settings();
+    let points = test_points(r);
+    let (axis, kind) = match part {
+        Part::Residues(kind) => (RESIDUES, kind),
+        Part::Ligands => (LIGANDS, CellKind::BoundAtoms),
+    };
+    let cells = r.cells(kind);
+    let residues = match part {
+        Part::Residues(_) => r.residues(),
+        Part::Ligands => r.ligands(),
+    };
+    let atoms = match kind {
+        CellKind::BoundAtoms => r.bound_atoms(),
+        _ => r.atoms(),
+    };
+    let args = atom_sasa::Args {
+        header: r.header(),
+        structures: r.structures(),
+        residues,
+        atoms,
+        cells,
+        areas: areas.buffer,
+        axis: axis as u32,
+        first: points as u32,
+        points: settings.points,
+        probe: settings.probe.milli_angstrom(),
+        own_chain: u32::from(own_chain),
+    };
+    r.launch_warps(axis, args);
+}
+
+/// Computes the areas of the atoms of residues or of ligands.
+impl Twin for atom_sasa::Views<'_> {
+    fn run(self) {
+        let sphere = Sphere::in_header(self.header, self.first, self.points, self.probe);
+        let mut residues: Vec<_> = self.residues[..self.header[self.axis as usize] as usize]
+            .iter()
+            .collect();
+        // The atoms of glycans come before those of other ligands.
+        residues.sort_by_key(|residue| residue.atom_start);
+        let ranges = residues.iter().map(|residue| residue.atoms());
+        let of_residues = parts(self.areas, ranges).zip(residues);
+        of_residues.for_each_init(Neighbours::new, |scratch, (areas, residue)| {
+            let grid = &self.structures[residue.structure as usize].atom_grid;
+            let others = NoneOfChain {
+                chain: (self.own_chain != 0).then_some(residue.chain),
+            };
+            let first = residue.atoms().start;
+            dispatch!(simd::level(), simd => {
+                let mut rest = residue.atoms();
+                while !rest.is_empty() {
+                    let group = Group::first_of(&self.atoms[rest.clone()], GROUP_EDGE);
+                    scratch.gather(simd, &self.cells, grid, &group, &sphere, others);
+                    for index in rest.start..rest.start + group.len {
+                        let atom = &self.atoms[index];
+                        let [_, open] = scratch.open_points(simd, index, atom, &sphere, others);
+                        let unit = u64::from(atom.tag.radius_milli() + sphere.probe).pow(2);
+                        areas[index - first] = sphere.angstrom2(unit * open);
+                    }
+                    rest.start += group.len;
+                }
+            });
+        });
+    }
+}
