@@ -27,11 +27,14 @@ const ARROWS: &[(&str, Arrows)] = &[(
     "crates/engine/src",
     &[
         ("record", &[]),
-        ("workload", &["record"]),
         ("backend", &["record"]),
         ("memory", &["record", "backend"]),
+        ("workload", &["record", "backend", "memory"]),
         ("replay", &["record", "workload", "backend"]),
-        ("pipeline", &["record", "workload", "backend", "replay"]),
+        (
+            "pipeline",
+            &["record", "workload", "backend", "memory", "replay"],
+        ),
     ],
 )];
 

@@ -12,6 +12,14 @@ use std::time::{Duration, Instant};
 use tracing::trace_span;
 
 /// How to wait for the device.
+///
+/// ```
+/// use tapeloop_engine::{EngineConfig, Wait};
+///
+/// let mut config = EngineConfig::new([1 << 20]);
+/// assert_eq!(config.wait, Wait::Block);
+/// config.wait = Wait::Spin;
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Wait {
     /// Polls all slots in flight without a pause: lowest latency, one busy core.

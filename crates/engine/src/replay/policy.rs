@@ -53,6 +53,15 @@ named! {
 named! {
     /// How a graph is made. For commands that depend on each other in one chain both are equally
     /// fast.
+    ///
+    /// ```
+    /// use tapeloop_engine::{Build, EngineConfig};
+    ///
+    /// let mut config = EngineConfig::new([1 << 20]);
+    /// assert_eq!(config.policy.build, Build::Capture);
+    /// config.policy.build = Build::Explicit;
+    /// assert_eq!(config.policy.build.name(), "explicit");
+    /// ```
     Build {
         /// The commands are captured on a stream, in their order.
         #[default]

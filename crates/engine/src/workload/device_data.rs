@@ -21,6 +21,11 @@ pub(crate) trait InputTarget {
 }
 
 /// Takes the device memory that an item's parts of the input buffers are copied from.
+///
+#[doc = "```"]
+#[doc = include_str!("../../doc/double.rs")]
+#[doc = include_str!("../../doc/on_device.rs")]
+#[doc = "```"]
 pub struct DeviceInputs<'a> {
     layout: &'a ViewLayout,
     at: Extent,
@@ -115,6 +120,11 @@ impl<'a> DeviceInputs<'a> {
 /// Its elements never change. A clone is the same memory. Another engine takes them as an item's input
 /// ([`Workload::device_inputs`](super::Workload::device_inputs)); other code reads them at the address of
 /// [`DeviceLeased::view`], while this exists.
+///
+#[doc = "```"]
+#[doc = include_str!("../../doc/double.rs")]
+#[doc = include_str!("../../doc/on_device.rs")]
+#[doc = "```"]
 #[derive(Clone)]
 pub struct DeviceLeased<T> {
     view: AllocationView,
