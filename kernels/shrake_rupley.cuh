@@ -126,15 +126,16 @@ __device__ inline void fill_up(const Context& c, unsigned candidates)
     __syncwarp();
 }
 
-// Computes the half spaces of candidates first ... < last, which are whole steps, for an atom. If
-// SPLIT, only those of the other atoms if `others`, or only those of the rest. If a step's half
-// spaces exceed the room, none is written from this step on.
+// Computes the half spaces of candidates first ... < last, which are whole steps, for an atom, and
+// lists them after those that are listed. If SPLIT, only those of the other atoms if `others`, or
+// only those of the rest. If a step's half spaces exceed the room, none is written from this step
+// on.
 template <bool SPLIT>
 __device__ inline Listed find(const Context& c, const Center& center, unsigned atom_index,
-                              bool others, unsigned first, unsigned last)
+                              bool others, unsigned first, unsigned last, Listed listed = {0, 0})
 {
     const float farthest = -float(c.reach());
-    unsigned near = 0, far = HALF_SPACES - 1;
+    unsigned near = listed.near, far = HALF_SPACES - 1 - listed.far;
     __syncwarp();
     for (; first < last; first += 32) {
         const float4 candidate = c.work.candidates[first + lane()];
@@ -338,18 +339,14 @@ __device__ inline Open open_in_crowd(const Context& c, const Points& points,
 // The lanes that hold the areas of a residue.
 enum Kind { ALL, SIDE, POLAR, DELTA };
 
-// The areas of one residue, in units of 1e-6 A^2 per point; each lane of a kind of area gets that
-// area. All threads of the warp call. DELTA is the area that the other atoms bury. `take` gets the
-// open points.
-template <Others OTHERS, typename Take = CountOnly>
-__device__ inline unsigned long long residue_areas(const Context& c, const ResidueSpan& residue,
-                                                   const Atom* atoms, const Take& take = {})
+// Calls take(atom, center, start, length, candidates) for groups of a residue's atoms, which begin
+// with atom `start`, and returns the number of atoms that it processed. Each lane gets one of the
+// group's `length` atoms. The group's neighbours are among the candidates in the workspace, if these
+// are not more than CANDIDATES.
+template <Others OTHERS, typename Take>
+__device__ inline void each_group(const Context& c, const ResidueSpan& residue, const Atom* atoms,
+                                  Take take)
 {
-    // The bits that an atom's tag needs for this lane's kind of area.
-    const unsigned needed = lane() == SIDE ? TAG_SIDE : lane() == POLAR ? TAG_POLAR : 0;
-    unsigned long long area = 0;
-    Points points;
-    points.load(c, 0);
     const unsigned end = residue.atom_start + residue.atom_count;
     unsigned most = 32;
     for (unsigned start = residue.atom_start; start < end;) {
@@ -368,19 +365,47 @@ __device__ inline unsigned long long residue_areas(const Context& c, const Resid
         const Center center{float(atom.x - box.low.x), float(atom.y - box.low.y),
                             float(atom.z - box.low.z),
                             radius * radius, 1.0f / (2.0f * radius)};
+        start += take(atom, center, start, length, candidates);
+    }
+}
+
+// The center of lane `k`.
+__device__ inline Center center_of(const Center& center, unsigned k)
+{
+    return {__shfl_sync(~0u, center.x, k), __shfl_sync(~0u, center.y, k),
+            __shfl_sync(~0u, center.z, k), __shfl_sync(~0u, center.radius2, k),
+            __shfl_sync(~0u, center.inverse, k)};
+}
+
+// The position of the atom of lane `k`.
+__device__ inline Position position_of(const Atom& atom, unsigned k)
+{
+    return {__shfl_sync(~0u, atom.x, k), __shfl_sync(~0u, atom.y, k), __shfl_sync(~0u, atom.z, k)};
+}
+
+// The areas of one residue, in units of 1e-6 A^2 per point; each lane of a kind of area gets that
+// area. All threads of the warp call. DELTA is the area that the other atoms bury. `take` gets the
+// open points.
+template <Others OTHERS, typename Take = CountOnly>
+__device__ inline unsigned long long residue_areas(const Context& c, const ResidueSpan& residue,
+                                                   const Atom* atoms, const Take& take = {})
+{
+    // The bits that an atom's tag needs for this lane's kind of area.
+    const unsigned needed = lane() == SIDE ? TAG_SIDE : lane() == POLAR ? TAG_POLAR : 0;
+    unsigned long long area = 0;
+    Points points;
+    points.load(c, 0);
+    each_group<OTHERS>(c, residue, atoms, [&](const Atom& atom, const Center& center, unsigned start,
+                                              unsigned length, unsigned candidates) {
         unsigned k = 0;
         for (; k < length; ++k) {
-            const Center one{__shfl_sync(~0u, center.x, k), __shfl_sync(~0u, center.y, k),
-                             __shfl_sync(~0u, center.z, k), __shfl_sync(~0u, center.radius2, k),
-                             __shfl_sync(~0u, center.inverse, k)};
+            const Center one = center_of(center, k);
             const unsigned tag = __shfl_sync(~0u, atom.tag, k);
             Open open;
             const bool is_crowded = candidates > CANDIDATES
                 || !open_points<SPLITS<OTHERS>>(c, points, one, start + k, candidates, open, take);
             if (is_crowded) {
-                const Position atom_position{__shfl_sync(~0u, atom.x, k),
-                                             __shfl_sync(~0u, atom.y, k),
-                                             __shfl_sync(~0u, atom.z, k)};
+                const Position atom_position = position_of(atom, k);
                 const Center at_origin{0.0f, 0.0f, 0.0f, one.radius2, one.inverse};
                 open = open_in_crowd<OTHERS>(c, points, at_origin, start + k, atom_position, take);
             }
@@ -395,8 +420,8 @@ __device__ inline unsigned long long residue_areas(const Context& c, const Resid
                 break;
             }
         }
-        start += k;
-    }
+        return k;
+    });
     return area;
 }
 
