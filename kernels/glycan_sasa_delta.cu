@@ -1,5 +1,4 @@
-#include "shrake_rupley.cuh"
-#include "work.cuh"
+#include "areas.cuh"
 
 // Computes the areas of residues that glycans bury, one warp per residue: the area in the polymer
 // less the area in the polymer with its glycans, whose atoms follow the polymer's. The header has
@@ -9,27 +8,6 @@ glycan_sasa_delta(const unsigned* header, const StructureSpan* structures,
                   const ResidueSpan* residues, const Atom* atoms, CELL_PARAMS, float* deltas,
                   unsigned first, unsigned points, unsigned probe)
 {
-    using namespace shrake_rupley;
-    Workspace& work = warp_memory<Workspace, THREADS / 32>();
-    each_warp(header, RESIDUES, [&](unsigned row) {
-        const ResidueSpan residue = residues[row];
-        const StructureSpan& structure = structures[residue.structure];
-        unsigned long long area = 0;
-        if (structure.glycan_atom_count > 0) {
-            const unsigned end = structure.atom_start + structure.atom_count;
-            const Cells cells = CELLS_OF_PARAMS;
-            const Context context{work,
-                                  cells,
-                                  structure.atom_grid,
-                                  residue.chain,
-                                  (const float*)header + first,
-                                  points,
-                                  int(probe),
-                                  end,
-                                  end + structure.glycan_atom_count};
-            area = residue_areas<Others::GLYCANS>(context, residue, atoms);
-        }
-        if (lane() == DELTA)
-            deltas[row] = angstrom2(area, residue, points);
-    });
+    areas::write_glycan_deltas<shrake_rupley::ShrakeRupley>(header, structures, residues, atoms,
+                                    CELLS_OF_PARAMS, deltas, first, points, probe);
 }

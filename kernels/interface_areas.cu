@@ -9,28 +9,6 @@ interface_areas(const unsigned* header, const StructureSpan* structures,
                 const int* ends, const unsigned* partners, unsigned long long* buried,
                 unsigned first, unsigned points, unsigned probe)
 {
-    using namespace shrake_rupley;
-    Workspace& work = warp_memory<Workspace, THREADS / 32>();
-    each_warp(header, RESIDUES, [&](unsigned row) {
-        const ResidueSpan residue = residues[row];
-        if (residue.atom_count == 0)
-            return;
-        const StructureSpan& structure = structures[residue.structure];
-        const Entries entries = partners_of(structure, ends, row, rooms + 2 * residue.structure);
-        const Cells cells = CELLS_OF_PARAMS;
-        for (unsigned place = entries.begin; place < entries.end; ++place) {
-            const Context context{work,
-                                  cells,
-                                  structure.atom_grid,
-                                  residue.chain,
-                                  (const float*)header + first,
-                                  points,
-                                  int(probe),
-                                  partners[place]};
-            const unsigned long long area
-                = residue_areas<Others::ONE_CHAIN>(context, residue, atoms);
-            if (lane() == DELTA)
-                buried[place] = area;
-        }
-    });
+    write_partner_areas<shrake_rupley::ShrakeRupley>(header, structures, residues, atoms, CELLS_OF_PARAMS,
+                               rooms, ends, partners, buried, first, points, probe);
 }

@@ -5,6 +5,7 @@
 #include "gather.cuh"
 #include "other_chains.cuh"
 #include "shrake_rupley.cuh"
+#include "work.cuh"
 
 constexpr unsigned PARTNERS_PER_UNIT = 4, INTERFACES_PER_UNIT = 1;
 
@@ -152,3 +153,39 @@ struct ChainPartners {
         return found == NONE ? -1 : found;
     }
 };
+
+// Writes for each partner of a residue the part of the residue's area in its own chain that the partner
+// alone buries, in units of 1e-6 A^2 per part of a sphere. `Algorithm`, `first` and `count` are those
+// of areas.cuh.
+template <typename Algorithm>
+__device__ inline void write_partner_areas(const unsigned* header, const StructureSpan* structures,
+                                           const ResidueSpan* residues, const Atom* atoms,
+                                           const Cells& cells, const unsigned* rooms,
+                                           const int* ends, const unsigned* partners,
+                                           unsigned long long* buried, unsigned first,
+                                           unsigned count, unsigned probe)
+{
+    using namespace shrake_rupley;
+    Workspace& work = warp_memory<Workspace, THREADS / 32>();
+    each_warp(header, RESIDUES, [&](unsigned row) {
+        const ResidueSpan residue = residues[row];
+        if (residue.atom_count == 0)
+            return;
+        const StructureSpan& structure = structures[residue.structure];
+        const Entries entries = partners_of(structure, ends, row, rooms + 2 * residue.structure);
+        for (unsigned place = entries.begin; place < entries.end; ++place) {
+            const Context context{work,
+                                  cells,
+                                  structure.atom_grid,
+                                  residue.chain,
+                                  (const float*)header + first,
+                                  count,
+                                  int(probe),
+                                  partners[place]};
+            const unsigned long long area
+                = Algorithm::template areas<Others::ONE_CHAIN>(context, residue, atoms);
+            if (lane() == DELTA)
+                buried[place] = area;
+        }
+    });
+}

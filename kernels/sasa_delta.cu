@@ -1,5 +1,4 @@
-#include "shrake_rupley.cuh"
-#include "work.cuh"
+#include "areas.cuh"
 
 // Computes the areas of residues in the model, as sasa does, and the areas that other chains bury;
 // one warp per residue.
@@ -8,7 +7,6 @@ sasa_delta(const unsigned* header, const StructureSpan* structures, const Residu
            const Atom* atoms, CELL_PARAMS, float* areas, float* deltas, unsigned first,
            unsigned points, unsigned probe)
 {
-    using namespace shrake_rupley;
-    write_areas<Others::CHAINS>(header, structures, residues, atoms, CELLS_OF_PARAMS, areas, deltas,
-                                first, points, probe);
+    areas::write_areas<shrake_rupley::ShrakeRupley, shrake_rupley::Others::CHAINS>(
+        header, structures, residues, atoms, CELLS_OF_PARAMS, areas, deltas, first, points, probe);
 }

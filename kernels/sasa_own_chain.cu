@@ -1,5 +1,4 @@
-#include "shrake_rupley.cuh"
-#include "work.cuh"
+#include "areas.cuh"
 
 // Computes the areas of residues in their chain alone, as sasa does in the model; one warp per
 // residue.
@@ -8,7 +7,6 @@ sasa_own_chain(const unsigned* header, const StructureSpan* structures,
                const ResidueSpan* residues, const Atom* atoms, CELL_PARAMS, float* areas,
                unsigned first, unsigned points, unsigned probe)
 {
-    using namespace shrake_rupley;
-    write_areas<Others::ONE_CHAIN>(header, structures, residues, atoms, CELLS_OF_PARAMS, areas,
-                                   nullptr, first, points, probe);
+    areas::write_areas<shrake_rupley::ShrakeRupley, shrake_rupley::Others::ONE_CHAIN>(
+        header, structures, residues, atoms, CELLS_OF_PARAMS, areas, nullptr, first, points, probe);
 }

@@ -339,14 +339,18 @@ __device__ inline Open open_in_crowd(const Context& c, const Points& points,
 // The lanes that hold the areas of a residue.
 enum Kind { ALL, SIDE, POLAR, DELTA };
 
-// Calls take(atom, center, start, length, candidates) for groups of a residue's atoms, which begin
-// with atom `start`, and returns the number of atoms that it processed. Each lane gets one of the
-// group's `length` atoms. The group's neighbours are among the candidates in the workspace, if these
-// are not more than CANDIDATES.
-template <Others OTHERS, typename Take>
-__device__ inline void each_group(const Context& c, const ResidueSpan& residue, const Atom* atoms,
-                                  Take take)
+// The areas of one residue, in units of 1e-6 A^2 per point; each lane of a kind of area gets that
+// area. All threads of the warp call. DELTA is the area that the other atoms bury. `take` gets the
+// open points.
+template <Others OTHERS, typename Take = CountOnly>
+__device__ inline unsigned long long residue_areas(const Context& c, const ResidueSpan& residue,
+                                                   const Atom* atoms, const Take& take = {})
 {
+    // The bits that an atom's tag needs for this lane's kind of area.
+    const unsigned needed = lane() == SIDE ? TAG_SIDE : lane() == POLAR ? TAG_POLAR : 0;
+    unsigned long long area = 0;
+    Points points;
+    points.load(c, 0);
     const unsigned end = residue.atom_start + residue.atom_count;
     unsigned most = 32;
     for (unsigned start = residue.atom_start; start < end;) {
@@ -365,47 +369,19 @@ __device__ inline void each_group(const Context& c, const ResidueSpan& residue, 
         const Center center{float(atom.x - box.low.x), float(atom.y - box.low.y),
                             float(atom.z - box.low.z),
                             radius * radius, 1.0f / (2.0f * radius)};
-        start += take(atom, center, start, length, candidates);
-    }
-}
-
-// The center of lane `k`.
-__device__ inline Center center_of(const Center& center, unsigned k)
-{
-    return {__shfl_sync(~0u, center.x, k), __shfl_sync(~0u, center.y, k),
-            __shfl_sync(~0u, center.z, k), __shfl_sync(~0u, center.radius2, k),
-            __shfl_sync(~0u, center.inverse, k)};
-}
-
-// The position of the atom of lane `k`.
-__device__ inline Position position_of(const Atom& atom, unsigned k)
-{
-    return {__shfl_sync(~0u, atom.x, k), __shfl_sync(~0u, atom.y, k), __shfl_sync(~0u, atom.z, k)};
-}
-
-// The areas of one residue, in units of 1e-6 A^2 per point; each lane of a kind of area gets that
-// area. All threads of the warp call. DELTA is the area that the other atoms bury. `take` gets the
-// open points.
-template <Others OTHERS, typename Take = CountOnly>
-__device__ inline unsigned long long residue_areas(const Context& c, const ResidueSpan& residue,
-                                                   const Atom* atoms, const Take& take = {})
-{
-    // The bits that an atom's tag needs for this lane's kind of area.
-    const unsigned needed = lane() == SIDE ? TAG_SIDE : lane() == POLAR ? TAG_POLAR : 0;
-    unsigned long long area = 0;
-    Points points;
-    points.load(c, 0);
-    each_group<OTHERS>(c, residue, atoms, [&](const Atom& atom, const Center& center, unsigned start,
-                                              unsigned length, unsigned candidates) {
         unsigned k = 0;
         for (; k < length; ++k) {
-            const Center one = center_of(center, k);
+            const Center one{__shfl_sync(~0u, center.x, k), __shfl_sync(~0u, center.y, k),
+                             __shfl_sync(~0u, center.z, k), __shfl_sync(~0u, center.radius2, k),
+                             __shfl_sync(~0u, center.inverse, k)};
             const unsigned tag = __shfl_sync(~0u, atom.tag, k);
             Open open;
             const bool is_crowded = candidates > CANDIDATES
                 || !open_points<SPLITS<OTHERS>>(c, points, one, start + k, candidates, open, take);
             if (is_crowded) {
-                const Position atom_position = position_of(atom, k);
+                const Position atom_position{__shfl_sync(~0u, atom.x, k),
+                                             __shfl_sync(~0u, atom.y, k),
+                                             __shfl_sync(~0u, atom.z, k)};
                 const Center at_origin{0.0f, 0.0f, 0.0f, one.radius2, one.inverse};
                 open = open_in_crowd<OTHERS>(c, points, at_origin, start + k, atom_position, take);
             }
@@ -420,8 +396,8 @@ __device__ inline unsigned long long residue_areas(const Context& c, const Resid
                 break;
             }
         }
-        return k;
-    });
+        start += k;
+    }
     return area;
 }
 
@@ -439,31 +415,17 @@ __device__ inline float angstrom2(unsigned long long area, const ResidueSpan& re
     return residue.atom_count > 0 ? float(double(area) * scale) : null_real();
 }
 
-// Writes the areas of each residue in the model, or in its chain alone if OTHERS is ONE_CHAIN. If
-// OTHERS is CHAINS, also writes the areas that other chains bury.
-template <Others OTHERS>
-__device__ inline void write_areas(const unsigned* header, const StructureSpan* structures,
-                                   const ResidueSpan* residues, const Atom* atoms,
-                                   const Cells& cells, float* areas, float* deltas,
-                                   unsigned first, unsigned points, unsigned probe)
-{
-    Workspace& work = warp_memory<Workspace, THREADS / 32>();
-    each_warp(header, RESIDUES, [&](unsigned row) {
-        const ResidueSpan residue = residues[row];
-        const Context context{work,
-                              cells,
-                              structures[residue.structure].atom_grid,
-                              residue.chain,
-                              (const float*)header + first,
-                              points,
-                              int(probe),
-                              residue.chain};
-        const unsigned long long area = residue_areas<OTHERS>(context, residue, atoms);
-        if (lane() <= POLAR)
-            areas[3 * row + lane()] = angstrom2(area, residue, points);
-        if (OTHERS == Others::CHAINS && lane() == DELTA)
-            deltas[row] = angstrom2(area, residue, points);
-    });
-}
+// The algorithm, as kernels of areas take one: its areas of a residue, and the number of parts of a
+// sphere that these count, where a kernel has `count` points.
+struct ShrakeRupley {
+    template <Others OTHERS, typename Take = CountOnly>
+    __device__ static unsigned long long areas(const Context& c, const ResidueSpan& residue,
+                                               const Atom* atoms, const Take& take = {})
+    {
+        return residue_areas<OTHERS>(c, residue, atoms, take);
+    }
+
+    __device__ static unsigned parts(unsigned count) { return count; }
+};
 
 } // namespace shrake_rupley

@@ -82,6 +82,7 @@ pub use recorder::FeatureBuffers;
 pub use residue_depth::DepthChains;
 pub use residue_points::virtual_c_beta;
 pub use rsa::RsaScale;
+pub use sasa::SasaAlgorithm;
 pub use table::{Column, FeatureTable, Values};
 pub use table_decl::{RowKind, TableDecl, TableName};
 

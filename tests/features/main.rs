@@ -17,6 +17,7 @@ mod golden;
 mod instructions;
 mod interfaces;
 mod kernel_code;
+mod lee_richards;
 mod ligands;
 mod properties;
 mod reals;

@@ -25,7 +25,7 @@ fn points(count: u32) -> Vec<[f64; 3]> {
     (0..count).map(point).collect()
 }
 
-fn radius(s: &Structure, atom: usize, sasa: &Sasa) -> f64 {
+pub(crate) fn radius(s: &Structure, atom: usize, sasa: &Sasa) -> f64 {
     f64::from(s.class[atom].radius_milli_angstrom()) / 1000.0 + sasa.probe.angstrom()
 }
 
@@ -59,11 +59,11 @@ fn naive_area(s: &Structure, atom_index: usize, others: &[usize], sasa: &Sasa) -
     4.0 * std::f64::consts::PI * r * r * open as f64 / all.len() as f64
 }
 
-fn atoms_of(s: &Structure, residue: usize) -> std::ops::Range<usize> {
+pub(crate) fn atoms_of(s: &Structure, residue: usize) -> std::ops::Range<usize> {
     s.atom_start[residue] as usize..s.atom_start[residue + 1] as usize
 }
 
-fn compute(features: FeatureConfig, structures: &[Structure]) -> Vec<FeatureTable> {
+pub(crate) fn compute(features: FeatureConfig, structures: &[Structure]) -> Vec<FeatureTable> {
     let pool = Arc::new(ThreadPoolBuilder::new().num_threads(2).build().unwrap());
     let backend: Arc<dyn Backend> = Arc::new(CpuBackend::new(Arc::clone(&pool)));
     let mut config = EngineConfig::new(Features::capacity(2048));
@@ -73,7 +73,7 @@ fn compute(features: FeatureConfig, structures: &[Structure]) -> Vec<FeatureTabl
     tables::tables(&mut engine, structures.iter())
 }
 
-fn only(features: &[FeatureName], sasa: Sasa) -> FeatureConfig {
+pub(crate) fn only(features: &[FeatureName], sasa: Sasa) -> FeatureConfig {
     FeatureConfig {
         features: features.to_vec(),
         sasa,
@@ -81,14 +81,14 @@ fn only(features: &[FeatureName], sasa: Sasa) -> FeatureConfig {
     }
 }
 
-fn real(column: Column<'_>) -> &[f32] {
+pub(crate) fn real(column: Column<'_>) -> &[f32] {
     match column {
         Column::Real(values) => values,
         Column::Count(_) => panic!("a real column"),
     }
 }
 
-fn bits(tables: &[FeatureTable]) -> Vec<Vec<u32>> {
+pub(crate) fn bits(tables: &[FeatureTable]) -> Vec<Vec<u32>> {
     let columns = tables.iter().flat_map(|t| t.columns(TableName::Residues));
     let bits = |column| real(column).iter().map(|value| value.to_bits()).collect();
     columns.map(bits).collect()
@@ -119,7 +119,7 @@ fn assert_matches(s: &Structure, table: &FeatureTable, sasa: &Sasa) {
     }
 }
 
-fn sample(name: &str) -> Structure {
+pub(crate) fn sample(name: &str) -> Structure {
     let path = repository("samples").join(name);
     let mut reader = Reader::new(ReadOptions::default());
     reader.read_path(&path).unwrap().remove(0)

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use tapeloop::backend::{Backend, cpu::CpuBackend};
 use tapeloop::features::{
     Column, Cutoff, DsspVersion, FeatureConfig, FeatureName, FeatureTable, Features, Fusion, Reals,
-    RsaScale, TableName,
+    RsaScale, SasaAlgorithm, TableName,
 };
 use tapeloop::pipeline::{Engine, EngineConfig, Wait};
 use tapeloop::record::{Element, Kernel, Recorder};
@@ -339,6 +339,43 @@ fn settings_at_their_ends_agree() {
             interfaces::leave_other_chains_out(&mut features);
         }
         assert_agree_fused_or_not(&features, &gpu, &pool, &structures);
+    }
+}
+
+/// An atom among a ring of small bites, whose circles have more open arcs than a lane has room for.
+fn ring() -> Structure {
+    let mut s = structure(9, 3);
+    let count = s.xyz.len() - 1;
+    s.xyz[0] = [0; 3];
+    for atom in 1..=count {
+        let turn = std::f64::consts::TAU * atom as f64 / count as f64;
+        let far = 6_240.0 + 30.0 * (atom % 3) as f64;
+        s.xyz[atom] = [far * turn.cos(), far * turn.sin(), 200.0 * turn.sin()].map(|x| x as i32);
+    }
+    s
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn areas_by_slices_agree() {
+    let pool = pool();
+    let gpu = gpu();
+    let structures = [
+        structure(70, 1),
+        crowded(2),
+        crowded(3),
+        ring(),
+        with_ligands(structure(300, 4), 4),
+    ];
+    for (slices, probe) in [(20, 1.4), (12, 1.4), (1, 0.001), (16, 16.0), (128, 3.0)] {
+        for own_chain in [false, true] {
+            let mut features = features();
+            features.sasa.algorithm = SasaAlgorithm::LeeRichards;
+            features.sasa.slices = slices;
+            features.sasa.probe = Cutoff::from_angstrom(probe).unwrap();
+            features.sasa.own_chain = own_chain;
+            assert_agree_fused_or_not(&features, &gpu, &pool, &structures);
+        }
     }
 }
 

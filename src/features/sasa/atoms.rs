@@ -5,14 +5,17 @@ use super::super::columns::{ColumnDecl, ColumnKind, TableName};
 use super::super::cpu::simd;
 use super::super::cpu::split::parts;
 use super::super::feature::{About, Feature, SettingField};
-use super::super::kernels::{Twin, atom_sasa};
+use super::super::kernels::{Twin, atom_sasa, atom_sasa_slices};
 use super::super::layout::{LIGANDS, RESIDUES};
 use super::super::recorder::FeatureRecorder;
 use super::super::results::Results;
+use super::lee_richards::Slices;
 use super::neighbours::{Group, Neighbours};
 use super::others::NoneOfChain;
-use super::shrake_rupley::{GROUP_EDGE, Sphere};
-use super::{AREA_ROTATION, AREA_TOLERANCE, Sasa, test_points};
+use super::shrake_rupley::{GROUP_EDGE, Sphere, Surface};
+use super::{
+    AREA_ROTATION, AREA_TOLERANCE, Sasa, SasaAlgorithm, area_twins, test_points, with_area_args,
+};
 use fearless_simd::dispatch;
 use rayon::prelude::*;
 
@@ -102,8 +105,6 @@ enum Part {
 
 /// Launches the kernel that computes the areas of some atoms, in the model or in their chain alone.
 fn record_areas(r: &mut FeatureRecorder<'_>, areas: Results<f32>, part: Part, own_chain: bool) {
-    let settings: &Sasa = r.settings();
-    let points = test_points(r);
     let (axis, kind) = match part {
         Part::Residues(kind) => (RESIDUES, kind),
         Part::Ligands => (LIGANDS, CellKind::BoundAtoms),
@@ -117,7 +118,7 @@ fn record_areas(r: &mut FeatureRecorder<'_>, areas: Results<f32>, part: Part, ow
         CellKind::BoundAtoms => r.bound_atoms(),
         _ => r.atoms(),
     };
-    let args = atom_sasa::Args {
+    with_area_args!(r, [atom_sasa, atom_sasa_slices] {
         header: r.header(),
         structures: r.structures(),
         residues,
@@ -125,45 +126,38 @@ fn record_areas(r: &mut FeatureRecorder<'_>, areas: Results<f32>, part: Part, ow
         cells,
         areas: areas.buffer,
         axis: axis as u32,
-        first: points as u32,
-        points: settings.points,
-        probe: settings.probe.milli_angstrom(),
-        own_chain: u32::from(own_chain),
-    };
-    r.launch_warps(axis, args);
+        own_chain: u32::from(own_chain)
+    }, |args| r.launch_warps(axis, args));
 }
 
-/// Computes the areas of the atoms of residues or of ligands.
-impl Twin for atom_sasa::Views<'_> {
-    fn run(self) {
-        let sphere = Sphere::in_header(self.header, self.first, self.points, self.probe);
-        let mut residues: Vec<_> = self.residues[..self.header[self.axis as usize] as usize]
-            .iter()
-            .collect();
-        // The atoms of glycans come before those of other ligands.
-        residues.sort_by_key(|residue| residue.atom_start);
-        let ranges = residues.iter().map(|residue| residue.atoms());
-        let of_residues = parts(self.areas, ranges).zip(residues);
-        of_residues.for_each_init(Neighbours::new, |scratch, (areas, residue)| {
-            let grid = &self.structures[residue.structure as usize].atom_grid;
-            let others = NoneOfChain {
-                chain: (self.own_chain != 0).then_some(residue.chain),
-            };
-            let first = residue.atoms().start;
-            dispatch!(simd::level(), simd => {
-                let mut rest = residue.atoms();
-                while !rest.is_empty() {
-                    let group = Group::first_of(&self.atoms[rest.clone()], GROUP_EDGE);
-                    scratch.gather(simd, &self.cells, grid, &group, &sphere, others);
-                    for index in rest.start..rest.start + group.len {
-                        let atom = &self.atoms[index];
-                        let [_, open] = scratch.open_points(simd, index, atom, &sphere, others);
-                        let unit = u64::from(atom.tag.radius_milli() + sphere.probe).pow(2);
-                        areas[index - first] = sphere.angstrom2(unit * open);
-                    }
-                    rest.start += group.len;
+// Computes the areas of the atoms of residues or of ligands.
+area_twins!([atom_sasa, atom_sasa_slices], |views, surface| {
+    let mut residues: Vec<_> = views.residues[..views.header[views.axis as usize] as usize]
+        .iter()
+        .collect();
+    // The atoms of glycans come before those of other ligands.
+    residues.sort_by_key(|residue| residue.atom_start);
+    let ranges = residues.iter().map(|residue| residue.atoms());
+    let of_residues = parts(views.areas, ranges).zip(residues);
+    of_residues.for_each_init(Neighbours::new, |scratch, (areas, residue)| {
+        let grid = &views.structures[residue.structure as usize].atom_grid;
+        let others = NoneOfChain {
+            chain: (views.own_chain != 0).then_some(residue.chain),
+        };
+        let first = residue.atoms().start;
+        dispatch!(simd::level(), simd => {
+            let mut rest = residue.atoms();
+            while !rest.is_empty() {
+                let group = Group::first_of(&views.atoms[rest.clone()], GROUP_EDGE);
+                scratch.gather(simd, &views.cells, grid, &group, &surface, others);
+                for index in rest.start..rest.start + group.len {
+                    let atom = &views.atoms[index];
+                    let [_, open] = surface.open(simd, index, atom, others, scratch);
+                    let unit = u64::from(atom.tag.radius_milli() + surface.probe()).pow(2);
+                    areas[index - first] = surface.angstrom2(unit * open);
                 }
-            });
+                rest.start += group.len;
+            }
         });
-    }
-}
+    });
+});

@@ -4,13 +4,14 @@ use super::super::cell_kind::CellKind;
 use super::super::cpu::simd;
 use super::super::cpu::split::parts;
 use super::super::entries::{Entries, PARTNERS_PER_UNIT};
-use super::super::kernels::{Twin, interface_areas};
+use super::super::kernels::{Twin, interface_areas, interface_areas_slices};
 use super::super::layout::{PAIR_ROOM, RESIDUES, StructureSpan};
 use super::super::recorder::FeatureRecorder;
+use super::lee_richards::Slices;
 use super::neighbours::Neighbours;
 use super::others::OneChain;
 use super::shrake_rupley::{AreaInputs, Sphere, sums_of};
-use super::{Sasa, test_points};
+use super::{Sasa, SasaAlgorithm, area_twins, test_points, with_area_args};
 use crate::record::Buffer;
 use fearless_simd::dispatch;
 use rayon::prelude::*;
@@ -27,15 +28,13 @@ pub(in crate::features) struct PartnerBuffers {
 }
 
 /// The part of a residue's area in its own chain that each of its partners buries. A value for each
-/// place: a sum of test points, each with the square of its atom's radius and the probe.
+/// place: a sum of parts of spheres, each with the square of its atom's radius and the probe.
 pub(in crate::features) fn partner_areas(
     r: &mut FeatureRecorder<'_>,
     buffers: PartnerBuffers,
 ) -> Buffer<u64> {
-    let settings: &Sasa = r.settings();
-    let first = test_points(r);
     let buried = r.device("interface_buried", PAIR_ROOM, PARTNERS_PER_UNIT);
-    let args = interface_areas::Args {
+    with_area_args!(r, [interface_areas, interface_areas_slices] {
         header: r.header(),
         structures: r.structures(),
         residues: r.residues(),
@@ -44,46 +43,42 @@ pub(in crate::features) fn partner_areas(
         rooms: buffers.rooms,
         ends: buffers.ends,
         partners: buffers.partners,
-        buried,
-        first: first as u32,
-        points: settings.points,
-        probe: settings.probe.milli_angstrom(),
-    };
-    r.launch_warps(RESIDUES, args);
+        buried
+    }, |args| r.launch_warps(RESIDUES, args));
     buried
 }
 
-/// Computes what each partner of a residue buries.
-impl Twin for interface_areas::Views<'_> {
-    fn run(self) {
-        let structures = StructureSpan::live(self.header, self.structures);
+// Computes what each partner of a residue buries.
+area_twins!(
+    [interface_areas, interface_areas_slices],
+    |views, surface| {
+        let structures = StructureSpan::live(views.header, views.structures);
         let inputs = AreaInputs {
-            structures: self.structures,
-            residues: self.residues,
-            atoms: self.atoms,
-            cells: self.cells,
+            structures: views.structures,
+            residues: views.residues,
+            atoms: views.atoms,
+            cells: views.cells,
         };
-        let sphere = Sphere::in_header(self.header, self.first, self.points, self.probe);
         let entries = Entries {
-            ends: self.ends,
-            rooms: self.rooms,
+            ends: views.ends,
+            rooms: views.rooms,
             per_unit: PARTNERS_PER_UNIT,
         };
         let entries = entries.all(structures, StructureSpan::residues);
         let buried = parts(
-            self.buried,
+            views.buried,
             entries.iter().map(|(_, places)| places.clone()),
         );
         let rows = entries.par_iter().zip(buried).with_min_len(8);
         rows.for_each_init(Neighbours::new, |scratch, ((residue, places), buried)| {
-            let partners = &self.partners[places.clone()];
+            let partners = &views.partners[places.clone()];
             dispatch!(simd::level(), simd => {
                 for (&other, buried) in partners.iter().zip(buried) {
                     let own_chain = inputs.residues[*residue].chain;
                     let others = OneChain { own_chain, other };
-                    (_, *buried) = sums_of(simd, &inputs, &sphere, *residue, others, scratch);
+                    (_, *buried) = sums_of(simd, &inputs, &surface, *residue, others, scratch);
                 }
             });
         });
     }
-}
+);

@@ -4,6 +4,7 @@ mod atoms;
 mod bound;
 mod exposed;
 mod interfaces;
+mod lee_richards;
 mod neighbours;
 mod others;
 mod shrake_rupley;
@@ -14,8 +15,10 @@ use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
 use super::cpu::simd;
 use super::cpu::split::for_row_ranges;
 use super::cutoff::Cutoff;
-use super::feature::{About, Feature, SettingField, own_chain};
-use super::kernels::{Twin, sasa, sasa_delta, sasa_own_chain};
+use super::feature::{About, Feature, SettingField, choice, own_chain};
+use super::kernels::{
+    Twin, sasa, sasa_delta, sasa_delta_slices, sasa_own_chain, sasa_own_chain_slices, sasa_slices,
+};
 use super::layout::RESIDUES;
 use super::recorder::{FeatureRecorder, LaunchIndex};
 use super::results::Results;
@@ -27,14 +30,17 @@ pub(super) use bound::{bound_areas, glycan_deltas, ligand_areas};
 pub(super) use exposed::exposed_bits;
 use fearless_simd::dispatch;
 pub(super) use interfaces::{PartnerBuffers, partner_areas};
+use lee_richards::{PARTS, Slices};
 use neighbours::Neighbours;
 use others::{NoOthers, OneChain, OtherChains, Others};
 pub(super) use shrake_rupley::angstrom2_per_point;
-use shrake_rupley::{AreaInputs, Areas, Sphere, areas_of};
+use shrake_rupley::{AreaInputs, Areas, Sphere, Surface, areas_of};
 use std::ops::RangeInclusive;
 
 /// The allowed numbers of test points per atom.
 const POINTS: RangeInclusive<i64> = 1..=1024;
+/// The allowed numbers of slices per atom.
+const SLICES: RangeInclusive<i64> = 1..=128;
 /// The largest radius of the probe; distances of neighbours are exact up to it.
 const PROBE_MAX_MILLI: u32 = 16_000;
 
@@ -43,11 +49,27 @@ pub(super) const AREA_TOLERANCE: Tolerance = Tolerance::absolute(0.6);
 /// Twenty test points of the smallest atom.
 pub(super) const AREA_ROTATION: Tolerance = Tolerance::absolute(8.0).but_for(5);
 
+/// How areas are computed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SasaAlgorithm {
+    /// Test points on the spheres of atoms: Shrake and Rupley 1973.
+    #[default]
+    ShrakeRupley,
+    /// Circles, of which other atoms bury arcs: Lee and Richards 1971.
+    LeeRichards,
+}
+
+choice!(SasaAlgorithm: ShrakeRupley "shrake-rupley", LeeRichards "lee-richards");
+
 /// Settings of solvent-accessible areas.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sasa {
+    /// How areas are computed. Depths are always those of test points.
+    pub algorithm: SasaAlgorithm,
     /// Number of test points per atom, 1 to 1024.
     pub points: u32,
+    /// Number of slices per atom by Lee and Richards, 1 to 128.
+    pub slices: u32,
     /// Radius of the probe, at most 16 A.
     pub probe: Cutoff,
     /// Whether areas are those in the chain alone, and not in the model.
@@ -55,34 +77,109 @@ pub struct Sasa {
 }
 
 impl Default for Sasa {
-    /// 256 points and a probe of 1.4 A, in the model.
+    /// 256 points and a probe of 1.4 A, in the model; 20 slices by Lee and Richards.
     fn default() -> Self {
         Sasa {
+            algorithm: SasaAlgorithm::default(),
             points: 256,
+            slices: 20,
             probe: Cutoff::of_milli_angstrom(1_400),
             own_chain: false,
         }
     }
 }
 
+impl Sasa {
+    /// The number of parts of a sphere that areas count.
+    pub(super) fn parts(&self) -> u32 {
+        match self.algorithm {
+            SasaAlgorithm::ShrakeRupley => self.points,
+            SasaAlgorithm::LeeRichards => PARTS * self.slices,
+        }
+    }
+}
+
+/// Evaluates `$launch` with the arguments, as `$args`, of the kernel of areas of the settings' algorithm:
+/// `$points` with test points, or `$slices`. Both have the arguments that are given.
+macro_rules! with_area_args {
+    ($r:ident, [$points:ident, $slices:ident] { $($fields:tt)* }, |$args:ident| $launch:expr) => {{
+        let settings: &Sasa = $r.settings();
+        let probe = settings.probe.milli_angstrom();
+        match settings.algorithm {
+            SasaAlgorithm::ShrakeRupley => {
+                let (first, points) = (test_points($r) as u32, settings.points);
+                let $args = $points::Args { $($fields)*, first, points, probe };
+                $launch
+            }
+            SasaAlgorithm::LeeRichards => {
+                let $args = $slices::Args { $($fields)*, slices: settings.slices, probe };
+                $launch
+            }
+        }
+    }};
+}
+use with_area_args;
+
+/// Implements the twins of the kernels of both algorithms, from the views and the surface of atoms.
+macro_rules! area_twins {
+    ([$points:ident, $slices:ident], |$views:ident, $surface:ident| $run:expr) => {
+        impl Twin for $points::Views<'_> {
+            fn run(self) {
+                let $surface = Sphere::in_header(self.header, self.first, self.points, self.probe);
+                let $views = self;
+                $run
+            }
+        }
+
+        impl Twin for $slices::Views<'_> {
+            fn run(self) {
+                let $surface = Slices::new(self.slices, self.probe);
+                let $views = self;
+                $run
+            }
+        }
+    };
+}
+use area_twins;
+
 impl Feature for Sasa {
     fn about(&self) -> About {
         About {
             summary: "How much of the residue's surface a probe the size of water can touch.",
-            formula: "sum over the residue's atoms of 4 pi R^2 n / N, R = radius + probe, n of N \
-                      golden-spiral points at R from the atom that lie in no other atom's sphere \
-                      R of the model; ProtOr radii; sasa_total = sum over residues",
-            source: "Shrake and Rupley 1973, J Mol Biol 79:351; points as FreeSASA's, Mitternacht \
-                     2016, F1000Research 5:189",
+            formula: match self.algorithm {
+                SasaAlgorithm::ShrakeRupley => {
+                    "sum over the residue's atoms of 4 pi R^2 n / N, R = radius + probe, n of N \
+                     golden-spiral points at R from the atom that lie in no other atom's sphere \
+                     R of the model; ProtOr radii; sasa_total = sum over residues"
+                }
+                SasaAlgorithm::LeeRichards => {
+                    "sum over the residue's atoms of 4 pi R^2 / N times the sum, over N circles \
+                     at heights R (2 s + 1 - N) / N on the atom's sphere, of the part of the \
+                     circle that lies in no other atom's sphere R of the model, R = radius + \
+                     probe; ProtOr radii; sasa_total = sum over residues"
+                }
+            },
+            source: match self.algorithm {
+                SasaAlgorithm::ShrakeRupley => {
+                    "Shrake and Rupley 1973, J Mol Biol 79:351; points as FreeSASA's, Mitternacht \
+                     2016, F1000Research 5:189"
+                }
+                SasaAlgorithm::LeeRichards => "Lee and Richards 1971, J Mol Biol 55:379",
+            },
             needs: &[],
         }
     }
 
     fn settings(&mut self) -> Vec<(&'static str, SettingField<'_>)> {
         vec![
+            ("sasa.algorithm", SettingField::Choice(&mut self.algorithm)),
             (
                 "sasa.points",
                 SettingField::Integer(&mut self.points, POINTS),
+            ),
+            (
+                "sasa.slices",
+                SettingField::Integer(&mut self.slices, SLICES),
             ),
             ("sasa.probe", SettingField::Length(&mut self.probe)),
             ("sasa.chains", own_chain(&mut self.own_chain)),
@@ -147,8 +244,6 @@ impl Feature for Sasa {
 struct SharedAreas {
     model: Results<f32>,
     delta: Option<Results<f32>>,
-    /// Index of the test points in the header.
-    points: usize,
     launch: LaunchIndex,
 }
 
@@ -173,24 +268,23 @@ pub(super) fn area_deltas(r: &mut FeatureRecorder<'_>) -> Results<f32> {
     } else {
         areas.model.buffer
     };
-    let args = sasa_delta::Args {
+    let own_chain = settings.own_chain;
+    with_area_args!(r, [sasa_delta, sasa_delta_slices] {
         header: r.header(),
         structures: r.structures(),
         residues: r.residues(),
         atoms: r.atoms(),
         cells: r.cells(CellKind::Atoms),
         areas: in_model,
-        deltas: delta.buffer,
-        first: areas.points as u32,
-        points: settings.points,
-        probe: settings.probe.milli_angstrom(),
-    };
-    if settings.own_chain {
-        r.launch_warps(RESIDUES, args);
-    } else {
-        // One launch computes both. It replaces the launch that computes only the areas.
-        r.relaunch_warps(areas.launch, RESIDUES, args);
-    }
+        deltas: delta.buffer
+    }, |args| {
+        if own_chain {
+            r.launch_warps(RESIDUES, args);
+        } else {
+            // One launch computes both. It replaces the launch that computes only the areas.
+            r.relaunch_warps(areas.launch, RESIDUES, args);
+        }
+    });
     r.share(SharedAreas {
         delta: Some(delta),
         ..areas
@@ -210,41 +304,20 @@ fn shared_areas(r: &mut FeatureRecorder<'_>) -> SharedAreas {
     };
     // Records the launches for the cells first.
     let cells = r.cells(CellKind::Atoms);
-    let points = test_points(r);
     let (header, structures, residues) = (r.header(), r.structures(), r.residues());
-    let (atoms, areas, first) = (r.atoms(), model.buffer, points as u32);
-    let (count, probe) = (settings.points, settings.probe.milli_angstrom());
+    let (atoms, areas) = (r.atoms(), model.buffer);
     let launch = if settings.own_chain {
-        let args = sasa_own_chain::Args {
-            header,
-            structures,
-            residues,
-            atoms,
-            cells,
-            areas,
-            first,
-            points: count,
-            probe,
-        };
-        r.launch_warps(RESIDUES, args)
+        with_area_args!(r, [sasa_own_chain, sasa_own_chain_slices] {
+            header, structures, residues, atoms, cells, areas
+        }, |args| r.launch_warps(RESIDUES, args))
     } else {
-        let args = sasa::Args {
-            header,
-            structures,
-            residues,
-            atoms,
-            cells,
-            areas,
-            first,
-            points: count,
-            probe,
-        };
-        r.launch_warps(RESIDUES, args)
+        with_area_args!(r, [sasa, sasa_slices] {
+            header, structures, residues, atoms, cells, areas
+        }, |args| r.launch_warps(RESIDUES, args))
     };
     r.share(SharedAreas {
         model,
         delta: None,
-        points,
         launch,
     })
 }
@@ -265,46 +338,40 @@ fn test_points(r: &mut FeatureRecorder<'_>) -> usize {
     r.share(TestPoints(first)).0
 }
 
-/// Computes the areas of residues in the model.
-impl Twin for sasa::Views<'_> {
-    fn run(self) {
-        let inputs = AreaInputs {
-            structures: self.structures,
-            residues: self.residues,
-            atoms: self.atoms,
-            cells: self.cells,
-        };
-        let sphere = Sphere::in_header(self.header, self.first, self.points, self.probe);
-        model_areas(self.header, self.areas, &inputs, &sphere, |_| NoOthers);
-    }
-}
+// Computes the areas of residues in the model.
+area_twins!([sasa, sasa_slices], |views, surface| {
+    let inputs = AreaInputs {
+        structures: views.structures,
+        residues: views.residues,
+        atoms: views.atoms,
+        cells: views.cells,
+    };
+    model_areas(views.header, views.areas, &inputs, &surface, |_| NoOthers);
+});
 
-/// Computes the areas of residues in their chains alone.
-impl Twin for sasa_own_chain::Views<'_> {
-    fn run(self) {
-        let inputs = AreaInputs {
-            structures: self.structures,
-            residues: self.residues,
-            atoms: self.atoms,
-            cells: self.cells,
-        };
-        let sphere = Sphere::in_header(self.header, self.first, self.points, self.probe);
-        model_areas(self.header, self.areas, &inputs, &sphere, |residue| {
-            let chain = inputs.residues[residue].chain;
-            OneChain {
-                own_chain: chain,
-                other: chain,
-            }
-        });
-    }
-}
+// Computes the areas of residues in their chains alone.
+area_twins!([sasa_own_chain, sasa_own_chain_slices], |views, surface| {
+    let inputs = AreaInputs {
+        structures: views.structures,
+        residues: views.residues,
+        atoms: views.atoms,
+        cells: views.cells,
+    };
+    model_areas(views.header, views.areas, &inputs, &surface, |residue| {
+        let chain = inputs.residues[residue].chain;
+        OneChain {
+            own_chain: chain,
+            other: chain,
+        }
+    });
+});
 
 /// Computes the areas of residues, [residues, 3], in a model of which `others` leaves atoms out.
 fn model_areas<O: Others>(
     header: &[u32],
     areas: &mut [f32],
     inputs: &AreaInputs<'_>,
-    sphere: &Sphere,
+    surface: &(impl Surface + Sync),
     others: impl Fn(usize) -> O + Sync,
 ) {
     let out: &mut [[f32; 3]] = bytemuck::cast_slice_mut(areas);
@@ -313,35 +380,32 @@ fn model_areas<O: Others>(
         let mut scratch = Neighbours::new();
         dispatch!(simd::level(), simd => {
             for (residue, out) in rows.zip(out) {
-                *out = areas_of(simd, inputs, sphere, residue, others(residue), &mut scratch).model;
+                *out = areas_of(simd, inputs, surface, residue, others(residue), &mut scratch).model;
             }
         });
     });
 }
 
-/// Computes the areas of residues in the model, and the areas that other chains bury.
-impl Twin for sasa_delta::Views<'_> {
-    fn run(self) {
-        let inputs = AreaInputs {
-            structures: self.structures,
-            residues: self.residues,
-            atoms: self.atoms,
-            cells: self.cells,
-        };
-        let sphere = Sphere::in_header(self.header, self.first, self.points, self.probe);
-        let out: &mut [[f32; 3]] = bytemuck::cast_slice_mut(self.areas);
-        let count = self.header[RESIDUES] as usize;
-        let deltas = &mut self.deltas[..count];
-        let mut rows: Vec<_> = out[..count].iter_mut().zip(deltas).collect();
-        for_row_ranges(&mut rows, 1, |range, rows| {
-            let mut scratch = Neighbours::new();
-            dispatch!(simd::level(), simd => {
-                for (residue, (out, out_delta)) in range.zip(rows) {
-                    let Areas { model, delta, .. } =
-                        areas_of(simd, &inputs, &sphere, residue, OtherChains, &mut scratch);
-                    (**out, **out_delta) = (model, delta);
-                }
-            });
+// Computes the areas of residues in the model, and the areas that other chains bury.
+area_twins!([sasa_delta, sasa_delta_slices], |views, surface| {
+    let inputs = AreaInputs {
+        structures: views.structures,
+        residues: views.residues,
+        atoms: views.atoms,
+        cells: views.cells,
+    };
+    let out: &mut [[f32; 3]] = bytemuck::cast_slice_mut(views.areas);
+    let count = views.header[RESIDUES] as usize;
+    let deltas = &mut views.deltas[..count];
+    let mut rows: Vec<_> = out[..count].iter_mut().zip(deltas).collect();
+    for_row_ranges(&mut rows, 1, |range, rows| {
+        let mut scratch = Neighbours::new();
+        dispatch!(simd::level(), simd => {
+            for (residue, (out, out_delta)) in range.zip(rows) {
+                let Areas { model, delta, .. } =
+                    areas_of(simd, &inputs, &surface, residue, OtherChains, &mut scratch);
+                (**out, **out_delta) = (model, delta);
+            }
         });
-    }
-}
+    });
+});

@@ -4,8 +4,9 @@ use super::super::cpu::simd::{LANES_MAX, first_lanes, lanes_of, load, vectors};
 use super::super::grid::Grid;
 use super::super::kernels::Cells;
 use super::super::layout::{Atom, AtomTag};
+use super::lee_richards::{Arcs, Slices};
 use super::others::Others;
-use super::shrake_rupley::Sphere;
+use super::shrake_rupley::{Sphere, Surface};
 use bytemuck::cast_slice;
 use fearless_simd::prelude::*;
 
@@ -171,6 +172,8 @@ pub(super) struct Neighbours {
     remaining: Compacted<3>,
     /// A bit for each test point, set for those in `remaining`, if they were asked for.
     marks: Vec<u32>,
+    /// What the half spaces bury of circles.
+    arcs: Arcs,
 }
 
 impl Neighbours {
@@ -184,6 +187,7 @@ impl Neighbours {
             other: Compacted::new(),
             remaining: Compacted::new(),
             marks: Vec::new(),
+            arcs: Arcs::default(),
         }
     }
 
@@ -195,10 +199,10 @@ impl Neighbours {
         cells: &Cells<'_>,
         grid: &Grid,
         group: &Group,
-        sphere: &Sphere,
+        surface: &impl Surface,
         others: O,
     ) {
-        let reach = 2 * sphere.radius_max() as i32 + SLACK;
+        let reach = 2 * surface.radius_max() as i32 + SLACK;
         let reach2 = (reach as f32).powi(2);
         let (low, high) = (group.low, group.high);
         let edges = [0, 1, 2].map(|axis| (high[axis] - low[axis]) as f32);
@@ -217,7 +221,7 @@ impl Neighbours {
                 let d2 = dx * dx + dy * dy + dz * dz;
                 let tags = load(simd, tags, first, lanes);
                 let radius: S::f32s =
-                    ((tags & AtomTag::RADIUS as i32) + sphere.probe as i32).to_float();
+                    ((tags & AtomTag::RADIUS as i32) + surface.probe() as i32).to_float();
                 let sources = load(simd, sources, first, lanes).bitcast();
                 let columns = [
                     x.bitcast(),
@@ -284,6 +288,25 @@ impl Neighbours {
         }
     }
 
+    /// The numbers of parts of an atom's circles that are open without the other atoms, and in the model.
+    #[inline(always)]
+    pub(super) fn open_arcs<S: Simd, O: Others>(
+        &mut self,
+        simd: S,
+        index: usize,
+        atom: &Atom,
+        slices: &Slices,
+        others: O,
+    ) -> [u64; 2] {
+        self.find(simd, index, atom, slices, others);
+        let all = &self.half_spaces;
+        let near = self.near.get().iter().chain(self.far.get());
+        let own = near.map(|place| half_space::<S>(all, *place));
+        let other = self.other.get().iter();
+        let other = other.map(|place| half_space::<S>(all, *place));
+        slices.open_parts(own, other, &mut self.arcs)
+    }
+
     /// Computes the half spaces of an atom, and lists those that can bury points.
     #[inline(always)]
     fn find<S: Simd, O: Others>(
@@ -291,14 +314,14 @@ impl Neighbours {
         simd: S,
         index: usize,
         atom: &Atom,
-        sphere: &Sphere,
+        surface: &impl Surface,
         others: O,
     ) {
         let point: [i32; 3] = atom.position.into();
         let point = [0, 1, 2].map(|axis| (point[axis] - self.low[axis]) as f32);
-        let radius = (atom.tag.radius_milli() + sphere.probe) as f32;
+        let radius = (atom.tag.radius_milli() + surface.probe()) as f32;
         let inverse = 1.0 / (2.0 * radius);
-        let farthest = -(radius + (sphere.radius_max() as i32 + SLACK) as f32);
+        let farthest = -(radius + (surface.radius_max() as i32 + SLACK) as f32);
         let lane_numbers = S::u32s::from_fn(simd, |lane| lane as u32);
         let candidates = &self.candidates;
         let count = candidates.len;

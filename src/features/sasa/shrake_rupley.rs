@@ -40,9 +40,61 @@ pub(super) struct Sphere {
     scale: f64,
 }
 
-/// The area in A^2 of one of `points` test points, for a squared radius of one unit of 0.001 A.
+/// The area in A^2 of one of `points` test points, or parts of a sphere, for a squared radius of one unit of
+/// 0.001 A.
 pub(in crate::features) fn angstrom2_per_point(points: usize) -> f64 {
     4e-6 * std::f64::consts::PI / points as f64
+}
+
+/// How the open part of an atom's sphere is found, and the unit of areas.
+pub(super) trait Surface {
+    /// The probe's radius in 0.001 A.
+    fn probe(&self) -> u32;
+
+    /// Area in A^2 for each part of a sphere and each squared unit of 0.001 A.
+    fn scale(&self) -> f64;
+
+    /// Numbers of parts of an atom's sphere that are open without the other atoms, and in the model.
+    fn open<S: Simd, O: Others>(
+        &self,
+        simd: S,
+        index: usize,
+        atom: &Atom,
+        others: O,
+        scratch: &mut Neighbours,
+    ) -> [u64; 2];
+
+    /// The largest radius of an atom plus the probe.
+    fn radius_max(&self) -> u32 {
+        RADIUS_MAX + self.probe()
+    }
+
+    /// The area in A^2 of a sum of parts, each with the square of its atom's radius and the probe.
+    fn angstrom2(&self, sum: u64) -> f32 {
+        (sum as f64 * self.scale()) as f32
+    }
+}
+
+impl Surface for Sphere {
+    fn probe(&self) -> u32 {
+        self.probe
+    }
+
+    fn scale(&self) -> f64 {
+        self.scale
+    }
+
+    #[inline(always)]
+    fn open<S: Simd, O: Others>(
+        &self,
+        simd: S,
+        index: usize,
+        atom: &Atom,
+        others: O,
+        scratch: &mut Neighbours,
+    ) -> [u64; 2] {
+        scratch.open_points(simd, index, atom, self, others)
+    }
 }
 
 impl Sphere {
@@ -67,16 +119,6 @@ impl Sphere {
             scale: angstrom2_per_point(count),
         }
     }
-
-    /// The largest radius of an atom plus the probe.
-    pub(super) fn radius_max(&self) -> u32 {
-        RADIUS_MAX + self.probe
-    }
-
-    /// The area in A^2 of a sum of points, each with the square of its atom's radius and the probe.
-    pub(super) fn angstrom2(&self, sum: u64) -> f32 {
-        (sum as f64 * self.scale) as f32
-    }
 }
 
 /// A residue's areas in A^2; NaN if it has no atoms.
@@ -95,7 +137,7 @@ pub(super) struct Areas {
 pub(super) fn areas_of<S: Simd, O: Others>(
     simd: S,
     inputs: &AreaInputs<'_>,
-    sphere: &Sphere,
+    surface: &impl Surface,
     residue: usize,
     others: O,
     scratch: &mut Neighbours,
@@ -107,21 +149,21 @@ pub(super) fn areas_of<S: Simd, O: Others>(
             delta: f32::NAN,
         };
     }
-    let (model, delta) = sums_of(simd, inputs, sphere, residue, others, scratch);
+    let (model, delta) = sums_of(simd, inputs, surface, residue, others, scratch);
     Areas {
-        model: model.map(|sum| sphere.angstrom2(sum)),
-        alone: sphere.angstrom2(model[0] + delta),
-        delta: sphere.angstrom2(delta),
+        model: model.map(|sum| surface.angstrom2(sum)),
+        alone: surface.angstrom2(model[0] + delta),
+        delta: surface.angstrom2(delta),
     }
 }
 
-/// The areas of one residue in the model, and the area that the other atoms bury, as sums of points,
+/// The areas of one residue in the model, and the area that the other atoms bury, as sums of parts of spheres,
 /// each with the square of its atom's radius and the probe.
 #[inline(always)]
 pub(super) fn sums_of<S: Simd, O: Others>(
     simd: S,
     inputs: &AreaInputs<'_>,
-    sphere: &Sphere,
+    surface: &impl Surface,
     residue: usize,
     others: O,
     scratch: &mut Neighbours,
@@ -132,11 +174,11 @@ pub(super) fn sums_of<S: Simd, O: Others>(
     let mut rest = residue.atoms();
     while !rest.is_empty() {
         let group = Group::first_of(&inputs.atoms[rest.clone()], GROUP_EDGE);
-        scratch.gather(simd, &inputs.cells, grid, &group, sphere, others);
+        scratch.gather(simd, &inputs.cells, grid, &group, surface, others);
         for index in rest.start..rest.start + group.len {
             let atom = &inputs.atoms[index];
-            let [alone, open] = scratch.open_points(simd, index, atom, sphere, others);
-            let unit = u64::from(atom.tag.radius_milli() + sphere.probe).pow(2);
+            let [alone, open] = surface.open(simd, index, atom, others, scratch);
+            let unit = u64::from(atom.tag.radius_milli() + surface.probe()).pow(2);
             let counts = [true, atom.tag.is_side(), atom.tag.is_polar()];
             for (sum, counts) in model.iter_mut().zip(counts) {
                 *sum += if counts { unit * open } else { 0 };
