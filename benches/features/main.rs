@@ -34,7 +34,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tapeloop::backend::{Backend, Choice, cpu::CpuBackend, select};
 use tapeloop::features::{
-    Cluster, FeatureConfig, FeatureName, Features, Fusion, Input, Interfaces, Reals, twins,
+    FeatureConfig, FeatureName, Features, Fusion, Input, Interfaces, Reals, RsaScale, Sasa,
+    SasaAlgorithm, twins,
 };
 use tapeloop::pipeline::{Packer, Ring, Wait};
 use tapeloop::replay::{Build, Mode, Policy};
@@ -144,6 +145,7 @@ fn features(c: &mut Criterion) {
         let batch = (size.1, &bench.structures[..]);
         bench.time(c, &name, &one, &Policy::default(), batch);
     }
+    areas(c, &bench);
     twin(c, &bench);
     pack_and_read(c, &bench);
     if bench.is_on_cpu() && std::env::var_os("TAPELOOP_BENCH_ALL").is_none() {
@@ -156,16 +158,40 @@ fn features(c: &mut Criterion) {
     sizes(c, &bench);
 }
 
+/// Areas alone, by test points and by slices whose errors are about the same, two by two.
+fn areas(c: &mut Criterion, bench: &Bench) {
+    let size = if bench.is_on_cpu() { SMALL } else { MIDDLE };
+    for (points, slices) in [(256, 12), (512, 17), (1024, 23)] {
+        for (algorithm, parts) in [
+            (SasaAlgorithm::ShrakeRupley, format!("{points} points")),
+            (SasaAlgorithm::LeeRichards, format!("{slices} slices")),
+        ] {
+            let config = FeatureConfig {
+                features: vec![FeatureName::Sasa],
+                sasa: Sasa {
+                    algorithm,
+                    points,
+                    slices,
+                    ..Sasa::default()
+                },
+                ..usual()
+            };
+            let name = format!("areas/{parts}/{}", size.0);
+            let batch = (size.1, &bench.structures[..]);
+            bench.time(c, &name, &config, &Policy::default(), batch);
+        }
+    }
+}
+
 /// Settings that launch every kernel between them.
 fn of_all_kernels() -> Vec<FeatureConfig> {
-    let separate = FeatureConfig {
+    let mut separate = FeatureConfig {
         fusion: Fusion::Off,
-        cluster: Cluster {
-            select: vec!["H".to_owned()],
-            ..Cluster::default()
-        },
         ..usual()
     };
+    for &name in FeatureName::ALL {
+        separate.let_compute(name);
+    }
     let narrow = |reals| FeatureConfig {
         reals,
         ..separate.clone()
@@ -189,7 +215,21 @@ fn of_all_kernels() -> Vec<FeatureConfig> {
         ..separate.clone()
     };
     let (f16, bf16) = (narrow(Reals::F16), narrow(Reals::Bf16));
-    vec![separate, f16, bf16, areas, in_chains, interfaces, fused]
+    let mut atoms = areas.clone();
+    atoms
+        .features
+        .extend([FeatureName::Rsa, FeatureName::Atoms]);
+    atoms.atoms.keep = true;
+    atoms.rsa.scale = RsaScale::Miller1987;
+    let mut all = vec![
+        separate, f16, bf16, areas, in_chains, interfaces, fused, atoms,
+    ];
+    let by_slices = all.clone().into_iter().map(|mut config| {
+        config.sasa.algorithm = SasaAlgorithm::LeeRichards;
+        config
+    });
+    all.extend(by_slices);
+    all
 }
 
 /// Each CPU kernel: what its launches take of one batch, with all features.
