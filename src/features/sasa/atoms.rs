@@ -127,7 +127,7 @@ fn record_areas(r: &mut FeatureRecorder<'_>, areas: Results<f32>, part: Part, ow
         axis: axis as u32,
         first: points as u32,
         points: settings.points,
-        probe: settings.probe.milli_angstrom(),
+        probe: settings.kernel_probe(),
         own_chain: u32::from(own_chain),
     };
     r.launch_warps(axis, args);

@@ -30,7 +30,7 @@ pub(in crate::features) fn bound_areas(r: &mut FeatureRecorder<'_>) -> Results<f
         areas: areas.buffer,
         first: points as u32,
         points: settings.points,
-        probe: settings.probe.milli_angstrom(),
+        probe: settings.kernel_probe(),
     };
     r.launch_warps(RESIDUES, args);
     areas
@@ -52,7 +52,7 @@ pub(in crate::features) fn glycan_deltas(r: &mut FeatureRecorder<'_>) -> Results
         deltas: deltas.buffer,
         first: points as u32,
         points: settings.points,
-        probe: settings.probe.milli_angstrom(),
+        probe: settings.kernel_probe(),
     };
     r.launch_warps(RESIDUES, args);
     deltas
@@ -74,7 +74,7 @@ pub(in crate::features) fn ligand_areas(r: &mut FeatureRecorder<'_>) -> Results<
         areas: areas.buffer,
         first: points as u32,
         points: settings.points,
-        probe: settings.probe.milli_angstrom(),
+        probe: settings.kernel_probe(),
     };
     r.launch_warps(LIGANDS, args);
     areas

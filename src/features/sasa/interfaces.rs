@@ -47,7 +47,7 @@ pub(in crate::features) fn partner_areas(
         buried,
         first: first as u32,
         points: settings.points,
-        probe: settings.probe.milli_angstrom(),
+        probe: settings.kernel_probe(),
     };
     r.launch_warps(RESIDUES, args);
     buried

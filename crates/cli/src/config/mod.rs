@@ -12,6 +12,7 @@ mod coordinates;
 mod devices;
 mod features;
 mod kernels;
+mod radii;
 mod raw;
 mod reading;
 mod reduction;
@@ -19,6 +20,7 @@ mod removed;
 mod resolver;
 mod setting_values;
 mod tables;
+mod text_file;
 mod toml_text;
 
 use annotations::{resolve_annotations, resolve_unmatched};
@@ -205,6 +207,7 @@ impl Config {
         reading.agents = reading.ligands && features.ligands.keep_agents;
         reading.atom_details =
             features.atoms.keep && features.features.contains(&FeatureName::Atoms);
+        reading.radii = features.sasa.radii;
         check_ligands(&mut keys, topology.is_some(), &reading);
         let reductions = resolve_reductions(&mut keys, &features);
         let coordinates = resolve_coordinates(&mut keys);
