@@ -1,5 +1,7 @@
 //! Solvent-accessible areas against a naive definition in double precision.
 
+mod radii;
+
 use crate::made_up::{moved, structure};
 use crate::tables;
 use rayon::ThreadPoolBuilder;
