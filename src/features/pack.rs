@@ -331,7 +331,7 @@ impl ClassTags {
         let excess = radius_excess(radii);
         ClassTags(std::array::from_fn(|class| {
             let class: AtomClass = bytemuck::cast(class as u8);
-            match class.radius_milli_angstrom(radii) {
+            match radii.milli_angstrom(class) {
                 0 => AtomTag::default(),
                 radius => AtomTag::new(radius - excess, class.is_side(), class.is_polar(), 0),
             }

@@ -116,8 +116,7 @@ impl DepthDefinition {
             .iter()
             .map(|p| p.map(|x| f64::from(x) / 1000.0))
             .collect();
-        let radius =
-            |class: &AtomClass| f64::from(class.radius_milli_angstrom(s.radii)) / 1000.0 + probe;
+        let radius = |class: &AtomClass| f64::from(s.radii.milli_angstrom(*class)) / 1000.0 + probe;
         let radii: Vec<f64> = s.class.iter().map(radius).collect();
         let mut points = Vec::new();
         for (atom, center) in centers.iter().enumerate() {

@@ -1,15 +1,14 @@
 //! The class of an atom: its radius and its part of the surface.
 //!
-//! The radii are those of a set ([`Radii`]). ProtOr's (Tsai, Taylor, Chothia, Gerstein 1999, J. Mol. Biol.
+//! The radii are those of a set ([`super::radii`]). ProtOr's (Tsai, Taylor, Chothia, Gerstein 1999, J. Mol. Biol.
 //! 290, 253) are by residue and atom name; see [`super::residue_template`].
 
-use super::radii::Radii;
 use super::text8::Text8;
 
 /// What the solvent-accessible surface needs to know of an atom, in one byte: its radius, whether it
 /// is of the side chain, and whether it is polar.
 ///
-/// The low four bits are the low bits of an index into the radii of a set ([`Radii`]), which are
+/// The low four bits are the low bits of an index into the radii of a set ([`Radii`](super::Radii)), which are
 /// [`AtomClass::RADII_MILLI_ANGSTROM`] for ProtOr; the next two are flags, and the highest two are the
 /// high bits of the index, which are 0 with ProtOr. The class 0 means no atom.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, bytemuck::Pod, bytemuck::Zeroable)]
@@ -62,11 +61,9 @@ impl AtomClass {
         matches!(element, 7 | 8 | 15 | 16 | 34)
     }
 
-    /// The radius in 0.001 A; 0 if the set has none of this index. `radii` is the set of the structure
-    /// whose atom it is: [`Structure::radii`](super::Structure::radii).
-    #[inline]
-    pub fn radius_milli_angstrom(self, radii: Radii) -> u32 {
-        let radius = radii.by_index().get(usize::from(self.index()));
+    /// The radius in 0.001 A with ProtOr; 0 for no atom.
+    pub(super) fn protor_milli_angstrom(self) -> u32 {
+        let radius = Self::RADII_MILLI_ANGSTROM.get(usize::from(self.index()));
         radius.copied().unwrap_or(0)
     }
 
@@ -120,7 +117,7 @@ mod tests {
 
     fn class_of(comp_id: &str, name: &str, element: u8) -> (u32, bool, bool) {
         let class = AtomClass::of(text8(comp_id.as_bytes()), text8(name.as_bytes()), element);
-        let radius = class.radius_milli_angstrom(Radii::default());
+        let radius = class.protor_milli_angstrom();
         (radius, class.is_side(), class.is_polar())
     }
 
@@ -151,10 +148,7 @@ mod tests {
 
     #[test]
     fn class_zero_means_no_atom() {
-        assert_eq!(
-            AtomClass::default().radius_milli_angstrom(Radii::default()),
-            0
-        );
+        assert_eq!(AtomClass::default().protor_milli_angstrom(), 0);
         for element in 0..=u8::MAX {
             assert_ne!(class_of("XXX", "C", element).0, 0);
         }

@@ -77,7 +77,7 @@ impl LigandSelector {
             let atom = |atom: &Atom| LigandAtom {
                 xyz: atom.xyz,
                 element: atom.element,
-                class: radii.class_of_ligand_atom(run.comp, atom),
+                class: radii.class_of_ligand_atom(run.comp, atom.name, atom.element),
                 b_factor: atom.b_factor * b_factor_scale,
                 details: atom.details(),
             };

@@ -10,7 +10,6 @@ use std::ptr;
 use std::sync::OnceLock;
 
 use super::atom_class::AtomClass;
-use super::atom_table::Atom;
 use super::element;
 use super::text8::Text8;
 use crate::Result;
@@ -108,6 +107,14 @@ impl Radii {
         (!text.is_empty()).then_some(text)
     }
 
+    /// The radius of an atom of this class in 0.001 A; 0 if the set has none for it. The class is of a
+    /// structure with this set: [`Structure::radii`](super::Structure::radii).
+    #[inline]
+    pub fn milli_angstrom(self, class: AtomClass) -> u32 {
+        let radius = self.by_index().get(usize::from(class.index()));
+        radius.copied().unwrap_or(0)
+    }
+
     /// The largest radius that an atom can have, in 0.001 A.
     pub fn max_milli_angstrom(self) -> u32 {
         let radii = self.by_index().iter().copied();
@@ -128,28 +135,34 @@ impl Radii {
         }
     }
 
-    /// Sets the last of `classes` to those of the atoms of a residue. `components` are its component and
-    /// the one that this is a variant of. With ProtOr, they stay those of the residue's template.
+    /// Sets the last of `classes` to those of the atoms of a residue, which are names and elements.
+    /// `components` are its component and the one that this is a variant of. With ProtOr, they stay those
+    /// of the residue's template.
     #[inline]
     pub(super) fn classify(
         self,
         components: [Text8; 2],
-        atoms: &[Atom],
+        atoms: impl ExactSizeIterator<Item = (Text8, u8)>,
         classes: &mut [AtomClass],
     ) {
         if let Some(set) = self.0 {
             let first = classes.len() - atoms.len();
-            for (class, atom) in classes[first..].iter_mut().zip(atoms) {
-                *class = set.class(components, atom.name, atom.element);
+            for (class, (name, element)) in classes[first..].iter_mut().zip(atoms) {
+                *class = set.class(components, name, element);
             }
         }
     }
 
     /// The class of an atom of a ligand.
-    pub(super) fn class_of_ligand_atom(self, component: Text8, atom: &Atom) -> AtomClass {
+    pub(super) fn class_of_ligand_atom(
+        self,
+        component: Text8,
+        name: Text8,
+        element: u8,
+    ) -> AtomClass {
         match self.0 {
-            None => AtomClass::unknown(atom.name, atom.element),
-            Some(set) => set.class([component; 2], atom.name, atom.element),
+            None => AtomClass::unknown(name, element),
+            Some(set) => set.class([component; 2], name, element),
         }
     }
 }

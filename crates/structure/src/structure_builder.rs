@@ -222,7 +222,8 @@ impl<'a> StructureBuilder<'a> {
     fn push_atoms(&mut self, atoms: &[Atom], components: [Text8; 2]) {
         let structure = &mut self.structure;
         let radii = structure.radii;
-        radii.classify(components, atoms, &mut structure.class);
+        let names = atoms.iter().map(|atom| (atom.name, atom.element));
+        radii.classify(components, names, &mut structure.class);
         structure.xyz.extend(atoms.iter().map(|atom| atom.xyz));
         structure
             .element

@@ -94,7 +94,7 @@ fn larger_radii(structures: &[Structure], more: u32) -> Radii {
     for s in structures {
         for ligand in &s.ligands {
             for atom in ligand.atoms.iter() {
-                let radius = atom.class.radius_milli_angstrom(s.radii);
+                let radius = s.radii.milli_angstrom(atom.class);
                 let name = text(&atom.details.name);
                 add(ligand.component(), &name, radius, atom.class.is_polar());
             }
@@ -119,8 +119,8 @@ fn what_is_taken_from_the_probe_and_added_to_all_radii_changes_no_area() {
             let usual_ligands = usual.ligands.iter().flat_map(|ligand| ligand.atoms.iter());
             let usual_classes = usual_ligands.map(|atom| &atom.class);
             for (class, before) in classes.zip(usual.class.iter().chain(usual_classes)) {
-                let before = before.radius_milli_angstrom(usual.radii);
-                assert_eq!(class.radius_milli_angstrom(radii), before + more);
+                let before = usual.radii.milli_angstrom(*before);
+                assert_eq!(radii.milli_angstrom(*class), before + more);
             }
         }
         let mut config = every_feature();

@@ -1,7 +1,7 @@
 //! The key `kernel`: kernels of the user's own.
 
 use super::super::trusted_code;
-use super::resolve_dots;
+use super::dots::resolve_dots;
 use super::resolver::Resolver;
 use super::setting_values::SettingValues;
 use super::text_file::read_text;

@@ -10,6 +10,7 @@ mod column_hint;
 mod condition;
 mod coordinates;
 mod devices;
+mod dots;
 mod features;
 mod kernels;
 mod radii;
@@ -26,6 +27,7 @@ mod toml_text;
 use annotations::{resolve_annotations, resolve_unmatched};
 use coordinates::resolve_coordinates;
 use devices::resolve_devices;
+use dots::resolve_dots;
 use features::resolve_features;
 use kernels::resolve_kernels;
 use reading::{check_ligands, resolve_reading};
@@ -33,7 +35,7 @@ use resolver::{Resolver, named};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 use tables::{
     resolve_reductions, resolve_tables, resolve_wanted, resolve_where, resolve_where_atoms,
@@ -311,28 +313,6 @@ fn resolve_input(keys: &mut Resolver) -> Vec<String> {
     });
     keys.record("input", json!(input));
     input
-}
-
-/// Removes `folder/..` from a path: the folder of the config file may add it, and the table's
-/// `source` would show it. Where `folder` is a symbolic link, `..` leads elsewhere and stays.
-fn resolve_dots(path: PathBuf) -> PathBuf {
-    use std::path::Component::{Normal, ParentDir};
-    let mut resolved = PathBuf::new();
-    for component in path.components() {
-        let is_folder = |path: &Path| path.symlink_metadata().is_ok_and(|meta| meta.is_dir());
-        let cancels = component == ParentDir
-            && matches!(resolved.components().next_back(), Some(Normal(_)))
-            && is_folder(&resolved);
-        if cancels {
-            resolved.pop();
-        } else {
-            resolved.push(component);
-        }
-    }
-    if resolved.as_os_str().is_empty() {
-        resolved.push(".");
-    }
-    resolved
 }
 
 /// A text that `parse` turns into a value.

@@ -1,6 +1,6 @@
 //! Keys that choose a set of radii.
 
-use super::resolve_dots;
+use super::dots::resolve_dots;
 use super::resolver::Resolver;
 use super::setting_values::SettingValues;
 use super::text_file::read_text;

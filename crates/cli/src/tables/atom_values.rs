@@ -93,9 +93,7 @@ impl AtomValue {
             AtomValue::Radius => array(reals(
                 group,
                 |atoms| &atoms.class,
-                |atoms, class| {
-                    (f64::from(class.radius_milli_angstrom(atoms.radii)) / 1000.0) as f32
-                },
+                |atoms, class| (f64::from(atoms.radii.milli_angstrom(*class)) / 1000.0) as f32,
             )),
             AtomValue::Position(axis) => array(reals(
                 group,

@@ -64,11 +64,10 @@ pub(super) fn parse(text: &str) -> Result<Vec<ListedAtom>> {
         let Some(first) = fields.first() else {
             continue;
         };
-        let headings = SECTIONS.iter();
-        if let Some((heading, started)) = headings
-            .filter(|(heading, _)| first.starts_with(heading))
-            .next()
-        {
+        let heading = SECTIONS
+            .iter()
+            .find(|(heading, _)| first.starts_with(heading));
+        if let Some((heading, started)) = heading {
             section = *started;
             if section.is_some() && (fields.len() > 1 || first != heading) {
                 let message = format!("something follows {heading:?}");

@@ -9,19 +9,11 @@ fn atom(radii: Radii, components: [&str; 2], name: &str) -> (u32, bool) {
 }
 
 fn atom_of(radii: Radii, components: [&str; 2], name: Text8, element: u8) -> (u32, bool) {
-    let atom = Atom {
-        name,
-        element,
-        ..Atom::default()
-    };
     let mut classes = [AtomClass::default(); 3];
     let components = components.map(|id| text8(id.as_bytes()));
-    radii.classify(components, &[atom], &mut classes);
+    radii.classify(components, [(name, element)].into_iter(), &mut classes);
     assert_eq!(classes[..2], [AtomClass::default(); 2]);
-    (
-        classes[2].radius_milli_angstrom(radii),
-        classes[2].is_polar(),
-    )
+    (radii.milli_angstrom(classes[2]), classes[2].is_polar())
 }
 
 #[test]
@@ -103,7 +95,7 @@ fn every_class_of_a_set_has_its_radius_and_its_name_decides_the_side_chain() {
         assert_eq!(radii.file_text(), None);
         for index in 0..=u8::MAX {
             let class: AtomClass = bytemuck::cast(index);
-            let radius = class.radius_milli_angstrom(radii);
+            let radius = radii.milli_angstrom(class);
             assert_eq!(
                 class.has_radius(radii.count()),
                 radius > 0,

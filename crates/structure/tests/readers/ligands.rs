@@ -63,10 +63,7 @@ fn ligands_and_ions_are_what_is_left_without_water_and_agents() {
         .map(|atom| (atom.xyz[0], atom.is_metal()))
         .collect();
     assert_eq!(atoms, [(5_000, false), (6_500, true)]);
-    assert_eq!(
-        hem.atoms[0].class.radius_milli_angstrom(Radii::default()),
-        1880
-    );
+    assert_eq!(Radii::default().milli_angstrom(hem.atoms[0].class), 1880);
     assert_eq!(
         structure.ligands[2].atoms[0].xyz[0], 50_000,
         "the first of equals"

@@ -182,7 +182,7 @@ fn an_atom_has_the_radius_of_its_name_in_the_parent() {
     ]);
     let classes = structure.class.iter().map(|class| {
         (
-            class.radius_milli_angstrom(Radii::default()),
+            Radii::default().milli_angstrom(*class),
             class.is_side(),
             class.is_polar(),
         )

@@ -62,7 +62,7 @@ fn check(structure: &Structure, path: &Path) {
     let mut radii = structure
         .class
         .iter()
-        .map(|c| c.radius_milli_angstrom(Radii::default()));
+        .map(|c| Radii::default().milli_angstrom(*c));
     assert!(
         radii.all(|radius| radius > 0),
         "{path:?}: an atom without radius"
