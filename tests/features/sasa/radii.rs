@@ -41,7 +41,7 @@ fn areas_with_each_set_match_the_definition() {
 }
 
 /// The areas that FreeSASA 2.2.1 computes with its own radii and classes of the same sets.
-/// `crates/cli/oracles/radii.py` wrote them.
+/// `tests/oracles/radii.py` wrote them.
 #[test]
 fn areas_are_those_of_freesasa_with_its_classifiers() {
     let golden = include_str!("../../oracles/radii.tsv");

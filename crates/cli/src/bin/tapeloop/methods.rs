@@ -383,6 +383,10 @@ mod tests {
             config.rsa.scale = scale;
             sources.push(config.about(FeatureName::Rsa).source);
         }
+        for radii in Radii::NAMES {
+            config.sasa.radii = Radii::named(radii).unwrap();
+            sources.push(config.about(FeatureName::Sasa).source);
+        }
         for source in sources {
             let cited: Vec<String> = references()
                 .map(|entry| entry.citation)
