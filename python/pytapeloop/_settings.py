@@ -76,6 +76,7 @@ class Sasa(TypedDict, total=False):
     points: int
     probe: float
     chains: Literal["all", "own"]
+    radii: Literal["protor", "naccess", "oons", "bondi"] | str | PathLike[str]
 
 
 class Rsa(TypedDict, total=False):

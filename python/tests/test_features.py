@@ -51,6 +51,23 @@ def test_a_run_is_described_for_a_publication(samples, tmp_path):
         pytapeloop.methods(tmp_path)
 
 
+def test_radii_are_those_of_a_set_or_of_a_file(samples, tmp_path):
+    file = tmp_path / "mine.config"
+    file.write_text("types:\nC 1.65 apolar\natoms:\nANY CA C\n")
+
+    def alphas(radii):
+        sasa = {"radii": radii}
+        path = samples / "1ubi.pdb"
+        table = pytapeloop.features(path, "atoms", table="atoms", sasa=sasa, backend="cpu")
+        rows = pyarrow.table(table).select(["name", "radius"]).to_pylist()
+        return {round(row["radius"], 2) for row in rows if row["name"] == "CA"}
+
+    sets = {"protor": 1.88, "naccess": 1.87, "oons": 2.0, "bondi": 1.7, file: 1.65}
+    assert {radii: alphas(radii) for radii in sets} == {key: {sets[key]} for key in sets}
+    with pytest.raises(pytapeloop.TapeloopError, match="sasa.radii.*mine.confog"):
+        alphas(tmp_path / "mine.confog")
+
+
 def test_annotations_of_which_no_row_matches_are_an_error(samples, tmp_path):
     table = tmp_path / "x.csv"
     table.write_text("structure,chain,residue,x\n1UBI,A,5,2\n")

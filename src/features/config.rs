@@ -7,6 +7,7 @@ use super::kernels::WithCode;
 use super::own_kernels::OwnKernel;
 use super::reals::Reals;
 use super::recorder::{FeatureBuffers, FeatureRecorder};
+use super::sasa::radius_excess;
 use super::{fused, image};
 use crate::backend::DeviceInfo;
 use crate::error::{Error, Result};
@@ -306,7 +307,23 @@ impl FeatureConfig {
         }
         self.chosen_names()
             .try_for_each(|name| self.check_settings(name))?;
+        self.check_tags()?;
         self.check_all_compute()
+    }
+
+    /// Checks that the tags of atoms hold their radii, if a kernel of the user's own reads the tags.
+    fn check_tags(&self) -> Result<()> {
+        let excess = radius_excess(self.sasa.radii);
+        match self.own_kernels.iter().find(|kernel| kernel.reads_atoms()) {
+            Some(kernel) if excess > 0 => {
+                let (kernel, radii) = (kernel.name(), self.sasa.radii.name());
+                let message = format!(
+                    "{kernel} reads `atoms`, whose tags have no room for the radii {radii:?}"
+                );
+                Err(Error::config(message).fix("leave sasa.radii out, or the kernel"))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Checks the settings of a feature and of those that it needs.

@@ -4,6 +4,7 @@ use super::columns::ColumnDecl;
 use super::cutoff::Cutoff;
 use super::recorder::FeatureRecorder;
 use crate::error::{Error, Result};
+use crate::structure::Radii;
 use std::ops::RangeInclusive;
 
 /// A feature: its settings, its columns, and its launches.
@@ -63,6 +64,8 @@ pub enum Setting {
     Choice(&'static str, &'static [&'static str]),
     /// A list of texts.
     Texts(Vec<String>),
+    /// A set of radii.
+    Radii(Radii),
 }
 
 impl Setting {
@@ -90,6 +93,7 @@ pub(super) enum SettingField<'a> {
     Either(&'a mut bool, &'static [&'static str; 2]),
     Choice(&'a mut dyn Choice),
     Texts(&'a mut Vec<String>),
+    Radii(&'a mut Radii),
 }
 
 impl SettingField<'_> {
@@ -107,6 +111,7 @@ impl SettingField<'_> {
             }
             SettingField::Choice(choice) => Setting::Choice(choice.word(), choice.words()),
             SettingField::Texts(texts) => Setting::Texts(texts.to_vec()),
+            SettingField::Radii(radii) => Setting::Radii(**radii),
         }
     }
 
@@ -134,6 +139,7 @@ impl SettingField<'_> {
                 }
             }
             (SettingField::Texts(field), Setting::Texts(texts)) => field.clone_from(texts),
+            (SettingField::Radii(field), Setting::Radii(radii)) => *field = *radii,
             _ => return Err(unknown_setting_error(key)),
         }
         Ok(())

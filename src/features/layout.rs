@@ -110,8 +110,8 @@ impl Atom {
     }
 }
 
-/// The properties of an atom in 32 bits: its radius in 0.001 A (11 bits; 0 is no atom), whether it
-/// is of a side chain, whether it is polar, and its chain in the batch (19 bits). In the tag of a
+/// The properties of an atom in 32 bits: its radius in 0.001 A less
+/// [`radius_excess`](super::sasa::radius_excess) (11 bits; 0 is no atom), whether it is of a side chain, whether it is polar, and its chain in the batch (19 bits). In the tag of a
 /// ligand's atom the two flags tell whether it belongs to a ligand, not an ion or glycan, and
 /// whether it is a metal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
@@ -122,7 +122,7 @@ pub(super) struct AtomTag(u32);
 pub(super) const CHAINS_MAX: u32 = 1 << 19;
 const _: () = assert!(CheckedStructure::CHAINS_MAX < CHAINS_MAX as usize);
 
-/// The largest radius of an atom, in 0.001 A.
+/// The largest radius in a tag, in 0.001 A, which is the largest of ProtOr.
 pub(super) const RADIUS_MAX: u32 = {
     let radii = AtomClass::RADII_MILLI_ANGSTROM;
     let (mut max, mut index) = (0, 0);

@@ -61,10 +61,12 @@ use crate::workload::{BatchItem, Extent, ReadViews, Workload, WriteViews};
 use layout::{
     ATOMS, AXES, CELLS, CHAINS, CHAINS_MAX, LIGANDS, PAIR_ROOM, RESIDUES, STRUCTURES, TILE, TILES,
 };
+use pack::ClassTags;
 use rayon::ThreadPool;
 use std::sync::Arc;
 
 pub use crate::structure::Input;
+use crate::structure::Radii;
 pub use columns::{ColumnDecl, ColumnKind, NULL_COUNT, Tolerance};
 pub use config::settings::*;
 pub use config::{FeatureConfig, FeatureName};
@@ -91,6 +93,7 @@ pub struct Features {
     config: FeatureConfig,
     /// The tables whose columns are read.
     tables: Vec<TableName>,
+    tags: ClassTags,
 }
 
 impl Features {
@@ -102,6 +105,7 @@ impl Features {
     pub fn new(config: FeatureConfig) -> Result<Self> {
         config.check()?;
         Ok(Features {
+            tags: ClassTags::new(config.sasa.radii),
             config,
             tables: TableName::ALL.to_vec(),
         })
@@ -211,6 +215,14 @@ impl Workload for Features {
 
     fn extent(&self, item: &Input) -> Result<Extent> {
         let structure = item.structure.as_ref().map_err(Clone::clone)?;
+        let radii = self.config.sasa.radii;
+        if structure.radii != radii {
+            let [read, wanted] = [structure.radii, radii].map(Radii::name);
+            let message =
+                format!("the structure has the radii {read:?}, and sasa.radii is {wanted:?}");
+            let fix = format!("read it with the radii {wanted:?}, or set sasa.radii to {read:?}");
+            return Err(Error::input(message).fix(fix));
+        }
         let extent = pack::extent(structure)?;
         Ok(if self.config.computes(FeatureName::ResidueDepth) {
             residue_depth::with_point_room(extent, structure)
@@ -239,7 +251,7 @@ impl Workload for Features {
         views: &mut WriteViews<'_>,
     ) -> Result<()> {
         let structure = item.structure.as_ref().map_err(Clone::clone)?;
-        pack::write(&buffers.inputs, structure, offset, views);
+        pack::write(&buffers.inputs, &self.tags, structure, offset, views);
         Ok(())
     }
 

@@ -6,14 +6,15 @@ use super::layout::{
     ATOMS, AXES, Atom, AtomTag, Backbone, CELLS, CHAINS, ChainSpan, LIGANDS, PAIR_ROOM, Position,
     RESIDUES, ResidueSpan, STRUCTURES, StructureSpan, TILE, TILES, Tile,
 };
+use super::sasa::radius_excess;
 use crate::error::{Error, ErrorKind, Result};
 use crate::structure::{
-    AtomClass, BFactorKind, CheckedStructure, Ligand, LigandAtom, LigandKind, Residue, Structure,
+    AtomClass, BFactorKind, CheckedStructure, Ligand, LigandAtom, LigandKind, Radii, Residue,
+    Structure,
 };
 use crate::workload::{Extent, WriteViews};
 use bytemuck::Zeroable;
 use std::ops::Range;
-use std::sync::OnceLock;
 
 /// The extent of a structure, by counts alone.
 ///
@@ -47,6 +48,7 @@ pub(super) fn extent(structure: &CheckedStructure) -> Result<Extent> {
 /// Writes the structure into all inputs that the recording has.
 pub(super) fn write(
     inputs: &Inputs,
+    tags: &ClassTags,
     structure: &CheckedStructure,
     offset: Extent,
     views: &mut WriteViews<'_>,
@@ -64,14 +66,14 @@ pub(super) fn write(
     }
     let atoms = inputs
         .atoms
-        .map(|buffer| write_atoms(views.take(buffer), structure, offset));
+        .map(|buffer| write_atoms(views.take(buffer), tags, structure, offset));
     if let Some(buffer) = inputs.bound_atoms {
         let bound = views.take(buffer);
         match atoms {
             Some(atoms) => bound.copy_from_slice(atoms),
-            None => drop(write_atoms(bound, structure, offset)),
+            None => drop(write_atoms(bound, tags, structure, offset)),
         }
-        write_ligand_atoms(&mut bound[structure.xyz.len()..], structure, offset);
+        write_ligand_atoms(&mut bound[structure.xyz.len()..], tags, structure, offset);
     }
     if let Some(buffer) = inputs.ligand_of {
         let (polymer, others) = views.take(buffer).split_at_mut(structure.xyz.len());
@@ -271,13 +273,13 @@ fn write_ligands(spans: &mut [ResidueSpan], structure: &Structure, offset: Exten
 }
 
 /// Writes the atoms of ligands, ions and glycans. The chain in their tags is the structure's first.
-fn write_ligand_atoms(atoms: &mut [Atom], structure: &Structure, offset: Extent) {
+fn write_ligand_atoms(atoms: &mut [Atom], tags: &ClassTags, structure: &Structure, offset: Extent) {
     for (packed, (ligand, atom)) in atoms.iter_mut().zip(ligand_atoms(structure)) {
         let kind = structure.ligands[ligand as usize].kind;
         *packed = Atom {
             position: atom.xyz.into(),
             tag: AtomTag::of_ligand_atom(
-                atom.class.radius_milli_angstrom(),
+                tags.of(atom.class).radius_milli(),
                 kind == LigandKind::Ligand,
                 atom.is_metal(),
                 offset[CHAINS],
@@ -287,15 +289,19 @@ fn write_ligand_atoms(atoms: &mut [Atom], structure: &Structure, offset: Extent)
 }
 
 /// Writes the atoms of the polymer, and marks those of ligands as absent. Returns `atoms`.
-fn write_atoms<'a>(atoms: &'a mut [Atom], structure: &Structure, offset: Extent) -> &'a [Atom] {
-    let tags = tags_of_classes();
+fn write_atoms<'a>(
+    atoms: &'a mut [Atom],
+    tags: &ClassTags,
+    structure: &Structure,
+    offset: Extent,
+) -> &'a [Atom] {
     let mut write = |chain: u32, range: Range<usize>| {
-        let classes: &[u8] = bytemuck::cast_slice(&structure.class[range.clone()]);
+        let classes = &structure.class[range.clone()];
         let columns = structure.xyz[range.clone()].iter().zip(classes);
-        for (atom, (&position, class)) in atoms[range].iter_mut().zip(columns) {
+        for (atom, (&position, &class)) in atoms[range].iter_mut().zip(columns) {
             *atom = Atom {
                 position: position.into(),
-                tag: tags[usize::from(*class)].with_chain(offset[CHAINS] + chain),
+                tag: tags.of(class).with_chain(offset[CHAINS] + chain),
             };
         }
     };
@@ -317,17 +323,25 @@ fn write_atoms<'a>(atoms: &'a mut [Atom], structure: &Structure, offset: Extent)
 }
 
 /// The tag of an atom of each class, without its chain.
-fn tags_of_classes() -> &'static [AtomTag; 256] {
-    static TAGS: OnceLock<[AtomTag; 256]> = OnceLock::new();
-    TAGS.get_or_init(|| {
-        std::array::from_fn(|class| {
+pub(super) struct ClassTags([AtomTag; 256]);
+
+impl ClassTags {
+    /// The tags for the classes of a set of radii.
+    pub(super) fn new(radii: Radii) -> Self {
+        let excess = radius_excess(radii);
+        ClassTags(std::array::from_fn(|class| {
             let class: AtomClass = bytemuck::cast(class as u8);
-            match class.radius_milli_angstrom() {
+            match radii.milli_angstrom(class) {
                 0 => AtomTag::default(),
-                radius => AtomTag::new(radius, class.is_side(), class.is_polar(), 0),
+                radius => AtomTag::new(radius - excess, class.is_side(), class.is_polar(), 0),
             }
-        })
-    })
+        }))
+    }
+
+    #[inline]
+    fn of(&self, class: AtomClass) -> AtomTag {
+        self.0[usize::from(bytemuck::cast::<_, u8>(class))]
+    }
 }
 
 /// Whether one of `names` is the residue's one-letter code, its name or its parent's name.

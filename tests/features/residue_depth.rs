@@ -10,7 +10,8 @@ use tapeloop::features::{
     Column, Cutoff, DepthChains, FeatureConfig, FeatureName, FeatureTable, Features, ResidueDepth,
     Sasa, Setting, TableName,
 };
-use tapeloop::structure::{AtomClass, Chain, MISSING, Structure};
+use tapeloop::structure::{AtomClass, Chain, MISSING, Radii, ReadOptions, Reader, Structure};
+use tapeloop_test_support::repository;
 
 /// The radius of the C-alphas below, in A.
 const RADIUS: f32 = 1.88;
@@ -102,6 +103,8 @@ struct DepthDefinition {
     centers: Vec<[f64; 3]>,
     radii: Vec<f64>,
     probe: f64,
+    /// The largest radius of the set, at least that of ProtOr.
+    radius_max: f64,
     /// The exposed points, each with its atom.
     points: Vec<([f64; 3], usize)>,
 }
@@ -113,7 +116,7 @@ impl DepthDefinition {
             .iter()
             .map(|p| p.map(|x| f64::from(x) / 1000.0))
             .collect();
-        let radius = |class: &AtomClass| f64::from(class.radius_milli_angstrom()) / 1000.0 + probe;
+        let radius = |class: &AtomClass| f64::from(s.radii.milli_angstrom(*class)) / 1000.0 + probe;
         let radii: Vec<f64> = s.class.iter().map(radius).collect();
         let mut points = Vec::new();
         for (atom, center) in centers.iter().enumerate() {
@@ -137,6 +140,7 @@ impl DepthDefinition {
             centers,
             radii,
             probe,
+            radius_max: f64::from(s.radii.max_milli_angstrom().max(1_900)) / 1000.0,
             points,
         }
     }
@@ -157,7 +161,7 @@ impl DepthDefinition {
 
     /// Whether each point is of the outer surface of its body.
     fn outer(&self, count: u32) -> Vec<bool> {
-        let apart = 1.5 * (4.0 * PI / f64::from(count)).sqrt() * (1.9 + self.probe);
+        let apart = 1.5 * (4.0 * PI / f64::from(count)).sqrt() * (self.radius_max + self.probe);
         let apart = (apart.min(10.0) * 1000.0).floor() / 1000.0;
         let surfaces = numbers(self.points.len(), |a, b| {
             let [(p, i), (q, j)] = [self.points[a], self.points[b]];
@@ -325,26 +329,40 @@ fn atoms_may_be_deeper_than_searches_in_cells_reach() {
     assert!(deepest > 50.0, "{deepest}");
 }
 
+fn sample_with(name: &str, radii: Radii) -> Structure {
+    let options = ReadOptions {
+        radii,
+        ..ReadOptions::default()
+    };
+    let path = repository("samples").join(name);
+    Reader::new(options).read_path(&path).unwrap().remove(0)
+}
+
 #[test]
 fn real_structures_have_the_depths_of_the_definition() {
     let cases = [
-        ("1yjp.cif", 256, 1.4),
-        ("1ejg.pdb.gz", 256, 1.4),
-        ("1a8o.pdb", 100, 1.4),
-        ("1as5.cif.gz", 90, 0.3),
-        ("5pti.cif.gz", 60, 2.5),
+        ("1yjp.cif", 256, 1.4, "protor"),
+        ("1ejg.pdb.gz", 256, 1.4, "protor"),
+        ("1a8o.pdb", 100, 1.4, "protor"),
+        ("1as5.cif.gz", 90, 0.3, "protor"),
+        ("5pti.cif.gz", 60, 2.5, "protor"),
+        ("1ejg.pdb.gz", 100, 1.4, "oons"),
+        ("1a8o.pdb", 60, 1.4, "bondi"),
     ];
     let mut cavities = 0;
-    for (name, points, probe) in cases {
-        let s = sample(name);
+    for (name, points, probe, radii) in cases {
+        let radii = Radii::named(radii).unwrap();
+        let s = sample_with(name, radii);
         let definition = DepthDefinition::new(&s, points, probe);
         let outer = definition.outer(points);
         cavities += outer.iter().filter(|outer| !**outer).count();
         let expected = rows(&s, &definition.depths(|point| outer[point]));
-        let found = depths_of(&s, config(DepthChains::All, points, probe));
+        let mut config = config(DepthChains::All, points, probe);
+        config.sasa.radii = radii;
+        let found = depths_of(&s, config);
         assert_near(name, &found, &expected, 1);
         // No residue is less deep than the radius of its smallest atom.
-        assert!(found.iter().all(|row| row[0] >= 1.4), "{name}");
+        assert!(found.iter().all(|row| row[0] >= 1.39), "{name}");
     }
     assert!(cavities > 20, "{cavities} points of cavities");
 }

@@ -1,5 +1,7 @@
 //! Solvent-accessible areas against a naive definition in double precision.
 
+mod radii;
+
 use crate::made_up::{moved, structure};
 use crate::tables;
 use rayon::ThreadPoolBuilder;
@@ -26,7 +28,7 @@ fn points(count: u32) -> Vec<[f64; 3]> {
 }
 
 pub(crate) fn radius(s: &Structure, atom: usize, sasa: &Sasa) -> f64 {
-    f64::from(s.class[atom].radius_milli_angstrom()) / 1000.0 + sasa.probe.angstrom()
+    f64::from(s.radii.milli_angstrom(s.class[atom])) / 1000.0 + sasa.probe.angstrom()
 }
 
 /// The area of an atom among others, in A^2.

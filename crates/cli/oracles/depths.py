@@ -1,6 +1,7 @@
 """Depths of residues below the outer surface."""
 
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,8 @@ from reference import Rule, Values, oracle
 from surface import PROBE
 from tables import digest
 
-RADIUS_MAX = 1.9
+# The largest radius of each set, for the distance of points that are joined.
+RADIUS_MAX = {"protor": 1.9, "naccess": 1.98, "oons": 2.0, "bondi": 3.03}
 APART_MAX = 10.0
 # Cells of the grid that is flooded, in A, and the most of them.
 CELL = 0.2
@@ -55,11 +57,11 @@ def overlapping(xyz, radii):
     return pairs[(delta * delta).sum(axis=1) < (reach[pairs].sum(axis=1)) ** 2]
 
 
-def joined(xyz, radii, points, owners, count):
+def joined(xyz, radii, points, owners, count, radius_max):
     """Whether each exposed point is of the outer surface, by components of near points."""
     from scipy.spatial import cKDTree
 
-    apart = min(1.5 * np.sqrt(4 * np.pi / count) * (RADIUS_MAX + PROBE), APART_MAX)
+    apart = min(1.5 * np.sqrt(4 * np.pi / count) * (radius_max + PROBE), APART_MAX)
     apart = np.floor(1000 * apart) / 1000
     pairs = cKDTree(points).query_pairs(apart, output_type="ndarray")
     first, second = pairs.T
@@ -158,7 +160,7 @@ def columns(model, settings, depths_of):
 
 
 def what_matters(settings, model):
-    return settings.points, settings.depth_chains, digest(model.atom_radius)
+    return settings.points, settings.depth_chains, settings.radii, digest(model.atom_radius)
 
 
 @oracle(
@@ -167,9 +169,14 @@ def what_matters(settings, model):
 )  # fmt: skip
 def depths_by_components(model, settings):
     """The definition, with the same test points; cKDTree and connected_components."""
-    def depths_of(xyz, radii):
-        return depths_below(xyz, radii, settings, joined)
+    radius_max = RADIUS_MAX.get(settings.radii)
 
+    def depths_of(xyz, radii):
+        if radius_max is None:
+            return None
+        return depths_below(xyz, radii, settings, partial(joined, radius_max=radius_max))
+
+    depths_of.why = "the largest radius of a file is not known"
     return columns(model, settings, depths_of)
 
 

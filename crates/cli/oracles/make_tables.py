@@ -65,6 +65,7 @@ def take_settings(settings, config):
             default = DEFAULTS[option]
             setattr(settings, option, type(default)(config.get(key, default)))
     settings.depth_chains = config.get("residue_depth.chains", "all")
+    settings.radii = config.get("sasa.radii", "protor")
     settings.contacts = {key: config.get(f"contacts.{key}", CONTACTS[key]) for key in CONTACTS}
     for key, value in ASSUMED.items():
         if config.get(key, value) != value:

@@ -6,6 +6,7 @@ use serde_json::{Value as Json, json};
 use std::fmt::Write;
 use tapeloop::error::Result;
 use tapeloop::features::{ColumnDecl, ColumnKind, Cutoff, FeatureConfig, FeatureName, Setting};
+use tapeloop::structure::Radii;
 
 /// Maximum width of a line, in characters: that of a terminal.
 const WIDTH: usize = 80;
@@ -224,12 +225,15 @@ fn range(setting: &Setting) -> String {
         Setting::Lengths(_) => format!("a list, in A, each 0.001 to {max}"),
         Setting::Integer(_, range) => range_text(range),
         Setting::Flag(_) => "true or false".to_owned(),
-        Setting::Choice(_, words) => {
-            let words: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
-            words.join(" or ")
-        }
+        Setting::Choice(_, words) => either_of(words),
+        Setting::Radii(_) => format!("{} or a file", either_of(&Radii::NAMES)),
         Setting::Texts(_) => "a list of strings".to_owned(),
     }
+}
+
+fn either_of(words: &[&str]) -> String {
+    let words: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
+    words.join(" or ")
 }
 
 fn type_name(kind: ColumnKind) -> &'static str {

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use tapeloop::backend::{Backend, Compilation, DeviceInfo, Selected};
 use tapeloop::error::{Context, Error, ErrorKind, Result};
 use tapeloop::features::{
-    B_CA, FeatureConfig, FeatureName, Features, KERNELS_HASH, OwnKernel, PLDDT, TableName,
+    B_CA, FeatureConfig, FeatureName, Features, KERNELS_HASH, OwnKernel, PLDDT, Setting, TableName,
 };
 use tapeloop::pipeline::{Engine, EngineConfig, MemoryPlan};
 use tapeloop::structure::{ReadBudget, Reader};
@@ -495,7 +495,7 @@ fn canonical(config: &FeatureConfig) -> String {
         settings
             .map(|(key, setting)| {
                 let name = key.split_once('.').map_or(key, |(_, name)| name);
-                (name.to_owned(), setting_json(&setting))
+                (name.to_owned(), provenance_json(&setting))
             })
             .collect()
     };
@@ -504,6 +504,17 @@ fn canonical(config: &FeatureConfig) -> String {
         .map(|feature| (feature.name(), settings(feature)))
         .collect();
     json!(features).to_string()
+}
+
+/// A setting's value as JSON. A file of radii is what it holds, wherever it is.
+fn provenance_json(setting: &Setting) -> Json {
+    match setting {
+        Setting::Radii(radii) => match radii.file_text() {
+            Some(text) => json!({ "sha256": hex(text) }),
+            None => json!(radii.name()),
+        },
+        other => setting_json(other),
+    }
 }
 
 /// Starts the threads that read files, compute on the CPU, and encode tables.

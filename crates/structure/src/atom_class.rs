@@ -1,52 +1,46 @@
 //! The class of an atom: its radius and its part of the surface.
 //!
-//! The radii are ProtOr's (Tsai, Taylor, Chothia, Gerstein 1999, J. Mol. Biol. 290, 253) by residue
-//! and atom name; see [`super::residue_template`].
+//! The radii are those of a set ([`super::radii`]). ProtOr's (Tsai, Taylor, Chothia, Gerstein 1999, J. Mol. Biol.
+//! 290, 253) are by residue and atom name; see [`super::residue_template`].
 
 use super::text8::Text8;
 
 /// What the solvent-accessible surface needs to know of an atom, in one byte: its radius, whether it
 /// is of the side chain, and whether it is polar.
 ///
-/// The low four bits index [`AtomClass::RADII_MILLI_ANGSTROM`]; the next two are flags. The class 0
-/// means no atom.
+/// The low four bits are the low bits of an index into the radii of a set ([`Radii`](super::Radii)), which are
+/// [`AtomClass::RADII_MILLI_ANGSTROM`] for ProtOr; the next two are flags, and the highest two are the
+/// high bits of the index, which are 0 with ProtOr. The class 0 means no atom.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(transparent)]
 pub struct AtomClass(u8);
 
-const RADIUS: u8 = 15;
-/// Number of radii, which have the indices from 1.
-const RADII: u8 = {
-    let radii = AtomClass::RADII_MILLI_ANGSTROM;
-    let mut count = 0;
-    while radii[count + 1] != 0 {
-        count += 1;
-    }
-    let mut index = count + 1;
-    while index < radii.len() {
-        assert!(radii[index] == 0);
-        index += 1;
-    }
-    count as u8
-};
+const LOW_INDEX: u8 = 15;
+const HIGH_INDEX_SHIFT: u32 = 6;
 const SIDE: u8 = 1 << 4;
 const POLAR: u8 = 1 << 5;
 
 impl AtomClass {
-    /// The radii of the classes in 0.001 A; 0 for an index that no class has.
+    /// The radii of the classes of ProtOr in 0.001 A; 0 for an index that no class has.
     pub const RADII_MILLI_ANGSTROM: [u32; 16] = [
         0, 1420, 1460, 1500, 1610, 1640, 1760, 1770, 1800, 1880, 1900, 0, 0, 0, 0, 0,
     ];
 
-    /// The class of an atom of this radius.
-    pub(super) fn known(milli_angstrom: u32, name: Text8, element: u8) -> Self {
-        let backbone = matches!(
+    /// The class of an atom with the radius of this index, at most 63.
+    pub(super) fn of_index(index: u8, name: Text8, is_polar: bool) -> Self {
+        let is_backbone = matches!(
             &name,
             b"N       " | b"CA      " | b"C       " | b"O       " | b"OXT     "
         );
-        let side = if backbone { 0 } else { SIDE };
-        let polar = matches!(element, 7 | 8 | 15 | 16 | 34);
-        AtomClass(radius_index(milli_angstrom) | side | if polar { POLAR } else { 0 })
+        let side = if is_backbone { 0 } else { SIDE };
+        let polar = if is_polar { POLAR } else { 0 };
+        AtomClass(index & LOW_INDEX | side | polar | index >> 4 << HIGH_INDEX_SHIFT)
+    }
+
+    /// The class of an atom of this radius of ProtOr.
+    pub(super) fn known(milli_angstrom: u32, name: Text8, element: u8) -> Self {
+        let is_polar = Self::is_polar_element(element);
+        Self::of_index(radius_index(milli_angstrom), name, is_polar)
     }
 
     /// The class of an atom that ProtOr does not have, by its element.
@@ -62,15 +56,27 @@ impl AtomClass {
         Self::known(milli_angstrom, name, element)
     }
 
-    /// The radius in 0.001 A.
-    pub fn radius_milli_angstrom(self) -> u32 {
-        Self::RADII_MILLI_ANGSTROM[usize::from(self.0 & RADIUS)]
+    /// Whether atoms of an element are polar where nothing else says so: N, O, P, S and Se.
+    pub(super) fn is_polar_element(element: u8) -> bool {
+        matches!(element, 7 | 8 | 15 | 16 | 34)
     }
 
-    /// Whether [`AtomClass::radius_milli_angstrom`] is not 0. Compilers vectorize this, and not the
-    /// look-up.
-    pub(super) fn has_radius(self) -> bool {
-        (self.0 & RADIUS).wrapping_sub(1) < RADII
+    /// The radius in 0.001 A with ProtOr; 0 for no atom.
+    pub(super) fn protor_milli_angstrom(self) -> u32 {
+        let radius = Self::RADII_MILLI_ANGSTROM.get(usize::from(self.index()));
+        radius.copied().unwrap_or(0)
+    }
+
+    /// Whether the class has a radius of a set that has this number of them. Compilers vectorize this,
+    /// and not the look-up.
+    pub(super) fn has_radius(self, count: u8) -> bool {
+        self.index().wrapping_sub(1) < count
+    }
+
+    /// The index of the radius; 0 for no atom.
+    #[inline]
+    pub(super) fn index(self) -> u8 {
+        self.0 & LOW_INDEX | self.0 >> HIGH_INDEX_SHIFT << 4
     }
 
     /// Whether the atom's name is not N, CA, C, O or OXT.
@@ -78,7 +84,7 @@ impl AtomClass {
         self.0 & SIDE != 0
     }
 
-    /// Whether the element is N, O, P, S or Se.
+    /// Whether the set counts the atom as polar. With ProtOr these are N, O, P, S and Se.
     pub fn is_polar(self) -> bool {
         self.0 & POLAR != 0
     }
@@ -87,7 +93,7 @@ impl AtomClass {
 impl std::fmt::Debug for AtomClass {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("AtomClass")
-            .field("radius_milli_angstrom", &self.radius_milli_angstrom())
+            .field("radius_index", &self.index())
             .field("is_side", &self.is_side())
             .field("is_polar", &self.is_polar())
             .finish()
@@ -111,7 +117,7 @@ mod tests {
 
     fn class_of(comp_id: &str, name: &str, element: u8) -> (u32, bool, bool) {
         let class = AtomClass::of(text8(comp_id.as_bytes()), text8(name.as_bytes()), element);
-        let radius = class.radius_milli_angstrom();
+        let radius = class.protor_milli_angstrom();
         (radius, class.is_side(), class.is_polar())
     }
 
@@ -141,16 +147,8 @@ mod tests {
     }
 
     #[test]
-    fn classes_have_a_radius_that_is_not_zero_or_none() {
-        for byte in 0..=u8::MAX {
-            let class = AtomClass(byte);
-            assert_eq!(class.has_radius(), class.radius_milli_angstrom() != 0);
-        }
-    }
-
-    #[test]
     fn class_zero_means_no_atom() {
-        assert_eq!(AtomClass::default().radius_milli_angstrom(), 0);
+        assert_eq!(AtomClass::default().protor_milli_angstrom(), 0);
         for element in 0..=u8::MAX {
             assert_ne!(class_of("XXX", "C", element).0, 0);
         }

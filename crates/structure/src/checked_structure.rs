@@ -32,7 +32,7 @@ impl CheckedStructure {
     /// - An atom is farther than 100,000 A from the origin along an axis.
     /// - The columns of atoms differ in length; [`Structure::atom_name`] and
     ///   [`Structure::atom_details`] may be empty.
-    /// - The [`AtomClass`] of an atom has no radius.
+    /// - The [`AtomClass`] of an atom has no radius in [`Structure::radii`].
     /// - There are ligands and no chain, a ligand of more than 65,535 atoms, or more than 524,287
     ///   chains.
     /// - A residue or a loose atom names a chain that does not exist.
@@ -117,10 +117,10 @@ impl Corners {
     }
 }
 
-/// Whether all classes have a radius.
-fn have_radii<'a>(classes: impl Iterator<Item = &'a AtomClass>) -> bool {
+/// Whether all classes have one of `count` radii.
+fn have_radii<'a>(classes: impl Iterator<Item = &'a AtomClass>, count: u8) -> bool {
     // No branch for each atom, so that the loop is vectorized.
-    classes.fold(true, |all, class| all & class.has_radius())
+    classes.fold(true, |all, class| all & class.has_radius(count))
 }
 
 /// Whether the atoms and chains that residues refer to exist.
@@ -135,6 +135,7 @@ fn check_parts(structure: &Structure) -> Result<()> {
         .iter()
         .map(|span| span.atom_count as usize)
         .sum();
+    let radii = structure.radii.count();
     let message = if [
         structure.element.len(),
         structure.class.len(),
@@ -146,9 +147,9 @@ fn check_parts(structure: &Structure) -> Result<()> {
         "the structure has another number of atom names than of atoms"
     } else if ![0, atoms].contains(&structure.atom_details.len()) {
         "the structure has details of another number of atoms than it has"
-    } else if !have_radii(structure.class.iter())
+    } else if !have_radii(structure.class.iter(), radii)
         || !(structure.ligands.iter())
-            .all(|ligand| have_radii(ligand.atoms.iter().map(|atom| &atom.class)))
+            .all(|ligand| have_radii(ligand.atoms.iter().map(|atom| &atom.class), radii))
     {
         "an atom has no class"
     } else if chains == 0 && !structure.ligands.is_empty() {

@@ -42,6 +42,7 @@ mod links;
 mod membership;
 mod model;
 mod polymer;
+mod radii;
 mod read_budget;
 mod read_limits;
 mod read_options;
@@ -69,6 +70,7 @@ pub use model::{
     Assembly, AtomDetails, BFactorKind, Chain, Channel, Frame, Ligand, LigandAtom, LigandKind,
     LooseSpan, MISSING, Residue, ResidueFlags, SequenceResidue, Structure, Truncation, Uniprot,
 };
+pub use radii::Radii;
 pub use read_budget::ReadBudget;
 pub use read_limits::ReadLimits;
 pub use read_options::{ChainSplit, Models, ReadOptions};

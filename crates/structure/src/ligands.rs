@@ -7,7 +7,6 @@
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
-use super::atom_class::AtomClass;
 use super::atom_table::{Atom, AtomRun};
 use super::conformer::Conformers;
 use super::ions;
@@ -50,7 +49,7 @@ impl LigandSelector {
     }
 
     /// Adds the ligands of a model to its structure, with agents of crystallisation if
-    /// `keeps_agents`. `polymer` has the offsets of the runs that are polymer.
+    /// `keeps_agents`. Their radii are of the structure's set. `polymer` has the offsets of the runs that are polymer.
     pub(super) fn add(
         &mut self,
         model: ModelRuns,
@@ -74,10 +73,11 @@ impl LigandSelector {
             };
             let run = &model.runs[residue.head as usize];
             links.add(model, run, is_saccharide(run.comp), atoms);
+            let radii = structure.radii;
             let atom = |atom: &Atom| LigandAtom {
                 xyz: atom.xyz,
                 element: atom.element,
-                class: AtomClass::unknown(atom.name, atom.element),
+                class: radii.class_of_ligand_atom(run.comp, atom.name, atom.element),
                 b_factor: atom.b_factor * b_factor_scale,
                 details: atom.details(),
             };

@@ -3,6 +3,7 @@
 use super::atom_class::AtomClass;
 use super::atom_name::AtomName;
 use super::checks::Findings;
+use super::radii::Radii;
 use super::read_limits::reserve;
 use crate::Result;
 use std::fmt;
@@ -41,6 +42,8 @@ pub struct Structure {
     pub xyz: Vec<[i32; 3]>,
     /// Atomic numbers, `[atoms]`; 0 if the element is unknown.
     pub element: Vec<u8>,
+    /// The set that the classes of atoms are of.
+    pub radii: Radii,
     /// Radius and part of the surface, `[atoms]`.
     pub class: Vec<AtomClass>,
     /// Names, `[atoms]`. Empty in a structure that has none, from a packed set of an earlier version
@@ -168,7 +171,8 @@ pub struct LigandAtom {
     pub xyz: [i32; 3],
     /// Atomic number; 0 if the element is unknown.
     pub element: u8,
-    /// Radius by the element: C 1.88, N 1.64, O 1.46, S 1.77, Se 1.90, others 1.80 A.
+    /// Radius and whether it is polar, in the set [`Structure::radii`]. With ProtOr the radius is the
+    /// element's: C 1.88, N 1.64, O 1.46, S 1.77, Se 1.90, others 1.80 A.
     pub class: AtomClass,
     /// As [`Structure::b_factor`].
     pub b_factor: f32,

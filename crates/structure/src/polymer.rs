@@ -207,13 +207,7 @@ impl PolymerSelector {
         let atoms = residues.iter().map(|residue| residue.atoms).sum();
         let number = model.runs[0].model;
         let indices = std::mem::take(&mut self.indices);
-        let mut builder = StructureBuilder::new(
-            model.table,
-            references,
-            number,
-            options.atom_details,
-            indices,
-        );
+        let mut builder = StructureBuilder::new(model.table, references, number, options, indices);
         builder.reserve(count, atoms)?;
         for rows in [true, false] {
             let mut next = 0;

@@ -3,6 +3,7 @@
 use super::checks::CheckSet;
 use super::format::Format;
 use super::model::{Assembly, BFactorKind};
+use super::radii::Radii;
 use super::read_limits::ReadLimits;
 use tapeloop_error::internal::LaterFields;
 
@@ -61,6 +62,8 @@ pub struct ReadOptions {
     pub sequences: bool,
     /// Whether [`Structure::atom_details`](super::Structure::atom_details) is filled.
     pub atom_details: bool,
+    /// The radii of atoms, and which of them are polar.
+    pub radii: Radii,
     /// Whether the ligands include agents of crystallisation.
     pub agents: bool,
     /// What the B factors are. `None`: pLDDT if an mmCIF file's `_ma_qa_metric` names it or the title
@@ -87,6 +90,7 @@ impl Default for ReadOptions {
             ligands: false,
             sequences: false,
             atom_details: false,
+            radii: Radii::default(),
             agents: false,
             b_factor_kind: None,
             assembly: Assembly::Deposited,

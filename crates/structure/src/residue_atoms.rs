@@ -82,10 +82,14 @@ pub(super) struct ResidueAtoms {
     pub other_elements: UnusualAtoms,
 }
 
+/// The id of the component of the atoms of a cap.
+pub(super) fn cap_id(is_start: bool) -> Text8 {
+    if is_start { *b"ACE     " } else { *b"NH2     " }
+}
+
 /// The component of the atoms of a cap.
 pub(super) fn cap_component(is_start: bool) -> &'static Component {
-    let id = if is_start { *b"ACE     " } else { *b"NH2     " };
-    components::lookup(id).unwrap_or_else(|| Component::unknown(PolymerKind::Cap))
+    components::lookup(cap_id(is_start)).unwrap_or_else(|| Component::unknown(PolymerKind::Cap))
 }
 
 impl ResidueAtoms {

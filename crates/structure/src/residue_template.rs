@@ -134,7 +134,7 @@ impl ResidueTemplate {
                     classes.push(if element == self.atoms[index].1 {
                         self.classes[index]
                     } else {
-                        let radius = self.classes[index].radius_milli_angstrom();
+                        let radius = self.classes[index].protor_milli_angstrom();
                         AtomClass::known(radius, name, element)
                     });
                 }
@@ -178,7 +178,7 @@ impl ResidueTemplate {
     pub(super) fn class(&self, name: Text8, element: u8) -> AtomClass {
         match self.position(name) {
             Some(index) => {
-                AtomClass::known(self.classes[index].radius_milli_angstrom(), name, element)
+                AtomClass::known(self.classes[index].protor_milli_angstrom(), name, element)
             }
             None => AtomClass::unknown(name, element),
         }
@@ -263,7 +263,7 @@ mod tests {
     fn every_entry_of_the_table_is_found() {
         for (id, name, radius) in entries() {
             let class = AtomClass::of(id, name, atom(name).element);
-            assert_eq!(class.radius_milli_angstrom(), radius, "{id:?} {name:?}");
+            assert_eq!(class.protor_milli_angstrom(), radius, "{id:?} {name:?}");
         }
         assert_eq!(entries().count(), 475);
     }

@@ -7,10 +7,12 @@ use super::checks::Check;
 use super::components::Component;
 use super::model::{BFactorKind, LooseSpan, MISSING, Residue, ResidueFlags, Structure, Uniprot};
 use super::read_limits::reserve;
+use super::read_options::ReadOptions;
 use super::references::{ChainReferences, UniprotReferences};
-use super::residue_atoms::{ResidueAtoms, UnusualAtoms, cap_component};
+use super::residue_atoms::{ResidueAtoms, UnusualAtoms, cap_component, cap_id};
 use super::residue_runs::PerModel;
 use super::residue_template::ResidueTemplates;
+use super::text8::Text8;
 use crate::{Error, Result};
 
 /// Atoms closer than this are linked, in 0.001 A.
@@ -78,13 +80,13 @@ pub(super) struct StructureBuilder<'a> {
 }
 
 impl<'a> StructureBuilder<'a> {
-    /// A structure without residues. `keeps_details` is [`ReadOptions::atom_details`]; `indices` is memory for the indices of chains and of
-    /// accessions, which [`StructureBuilder::finish`] returns.
+    /// A structure without residues. `indices` is memory for the indices of chains and of accessions, which
+    /// [`StructureBuilder::finish`] returns.
     pub(super) fn new(
         table: &'a AtomTable,
         references: &'a UniprotReferences,
         model: u32,
-        keeps_details: bool,
+        options: ReadOptions,
         indices: [PerModel<u32>; 2],
     ) -> Self {
         let structure = Structure {
@@ -94,6 +96,7 @@ impl<'a> StructureBuilder<'a> {
             title: table.header.title.get(),
             model: table.models[model as usize],
             truncation: table.truncation,
+            radii: options.radii,
             ..Structure::default()
         };
         let [mut chains, mut accessions] = indices;
@@ -104,7 +107,7 @@ impl<'a> StructureBuilder<'a> {
             templates: ResidueTemplates::table(),
             structure,
             in_rows: true,
-            keeps_details,
+            keeps_details: options.atom_details,
             resolved: ResidueAtoms::default(),
             caps: VecDeque::new(),
             references,
@@ -209,13 +212,18 @@ impl<'a> StructureBuilder<'a> {
         let template = self.templates.get(cap_component(is_start).template);
         let structure = &mut self.structure;
         template.apply(&atoms, &mut structure.class, &mut structure.atom_name);
-        self.push_atoms(&atoms);
+        self.push_atoms(&atoms, [cap_id(is_start); 2]);
         self.add_loose(chain, atoms.len() as u32);
     }
 
+    /// Adds atoms, whose classes and names have been added, of a component and of the one that it is a
+    /// variant of.
     #[inline(always)]
-    fn push_atoms(&mut self, atoms: &[Atom]) {
+    fn push_atoms(&mut self, atoms: &[Atom], components: [Text8; 2]) {
         let structure = &mut self.structure;
+        let radii = structure.radii;
+        let names = atoms.iter().map(|atom| (atom.name, atom.element));
+        radii.classify(components, names, &mut structure.class);
         structure.xyz.extend(atoms.iter().map(|atom| atom.xyz));
         structure
             .element
@@ -244,7 +252,7 @@ impl<'a> StructureBuilder<'a> {
         flags: ResidueFlags,
     ) {
         let start = self.structure.xyz.len() as u32;
-        self.push_atoms(atoms);
+        self.push_atoms(atoms, [run.comp, component.parent]);
         if atoms.is_empty() {
             return;
         }

@@ -126,7 +126,7 @@ impl Feature for Interfaces {
         }
         let settings: (&InterfaceResidues, &Sasa) = (r.settings(), r.settings());
         let cutoff = settings.0.cutoff.milli_angstrom();
-        let (probe, points) = (settings.1.probe.milli_angstrom(), settings.1.parts());
+        let (probe, points) = (settings.1.kernel_probe(), settings.1.parts());
         let (header, structures, residues) = (r.header(), r.structures(), r.residues());
         let (atoms, cells, ranges) = (r.atoms(), r.cells(CellKind::Atoms), chain_ranges(r));
         let rooms = r.rooms();

@@ -150,6 +150,11 @@ impl OwnKernel {
         })
     }
 
+    /// Whether it reads the atoms, whose tags hold radii.
+    pub(super) fn reads_atoms(&self) -> bool {
+        self.params.iter().any(|(name, _)| name == "atoms")
+    }
+
     /// The column of a parameter.
     fn column(&self, name: &str) -> OwnColumn {
         let column = self.settings.columns.get(name).cloned();

@@ -13,12 +13,12 @@ use super::cell_kind::CellKind;
 use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
 use super::feature::{About, Feature, SettingField, choice};
 use super::kernels::{
-    PointBuffers, exposed_list, exposed_spans, join_surface, outer_surface, residue_depth,
-    surface_ends,
+    PointBuffers, Twin, exposed_list, exposed_spans, join_surface, outer_surface, raise_depths,
+    residue_depth, surface_ends,
 };
 use super::layout::{ATOMS, PAIR_ROOM, RADIUS_MAX, RESIDUES, STRUCTURES};
 use super::recorder::FeatureRecorder;
-use super::sasa::{Sasa, exposed_bits};
+use super::sasa::{Sasa, exposed_bits, radius_excess};
 use crate::structure::CheckedStructure;
 use crate::workload::Extent;
 pub(super) use points::PointTotals;
@@ -60,7 +60,8 @@ impl Feature for ResidueDepth {
             formula: "depth of an atom = its distance from the nearest exposed point of the outer \
                       surface - probe, which is the atom's radius if it has such a point itself; \
                       exposed points: those of sasa that no other atom buries; two are joined where \
-                      they are closer than 1.5 (1.9 A + probe) sqrt(4 pi / N), at most 10 A, and, if \
+                      they are closer than 1.5 (1.9 A + probe) sqrt(4 pi / N), at most 10 A (the \
+                      largest radius of the set in place of 1.9 A if that is more), and, if \
                       of two atoms, neither is below the other's tangent plane; atoms are joined to \
                       bodies where their spheres R overlap; a body's outer surface is the component \
                       of points that has its largest x, and the others bound cavities, which do not \
@@ -102,7 +103,8 @@ impl Feature for ResidueDepth {
             return;
         }
         let settings: &Sasa = r.settings();
-        let (count, probe) = (settings.points, settings.probe.milli_angstrom());
+        let (count, probe) = (settings.points, settings.kernel_probe());
+        let excess = radius_excess(settings.radii);
         let own_chain = u32::from(self.chains == DepthChains::Own);
         let exposed = exposed_bits(r, own_chain != 0);
         let (words, first) = (exposed.words as u32, exposed.points as u32);
@@ -213,11 +215,32 @@ impl Feature for ResidueDepth {
             own_chain,
         };
         r.launch_warps(RESIDUES, args);
+        if excess > 0 {
+            // The kernel subtracts its probe, which is larger than the probe by the excess.
+            let args = raise_depths::Args {
+                header,
+                depths: depths.buffer,
+                milli_angstrom: excess,
+            };
+            r.launch_threads(RESIDUES, args);
+        }
         (0..2).for_each(|i| r.column(depths, i));
         r.buffers.depth_points = Some(PointTotals {
             totals: totals.buffer,
             per_unit,
         });
+    }
+}
+
+/// Adds a length to the depths that residues have.
+impl Twin for raise_depths::Views<'_> {
+    fn run(self) {
+        let length = f64::from(self.milli_angstrom) * 0.001;
+        for depth in &mut self.depths[..2 * self.header[RESIDUES] as usize] {
+            if !depth.is_nan() {
+                *depth = (f64::from(*depth) + length) as f32;
+            }
+        }
     }
 }
 

@@ -42,7 +42,7 @@ pub(in super::super) fn exposed_bits(r: &mut FeatureRecorder<'_>, own_chain: boo
         words: words as u32,
         first: points as u32,
         points: settings.points,
-        probe: settings.probe.milli_angstrom(),
+        probe: settings.kernel_probe(),
         own_chain: u32::from(own_chain),
     };
     r.launch_warps(ATOMS, args);

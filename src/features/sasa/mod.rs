@@ -19,11 +19,12 @@ use super::feature::{About, Feature, SettingField, choice, own_chain};
 use super::kernels::{
     Twin, sasa, sasa_delta, sasa_delta_slices, sasa_own_chain, sasa_own_chain_slices, sasa_slices,
 };
-use super::layout::RESIDUES;
+use super::layout::{RADIUS_MAX, RESIDUES};
 use super::recorder::{FeatureRecorder, LaunchIndex};
 use super::results::Results;
 use super::summary;
 use crate::error::{Error, Result};
+use crate::structure::Radii;
 pub use atoms::Atoms;
 pub(super) use atoms::{bound_atom_area, bound_atom_areas};
 pub(super) use bound::{bound_areas, glycan_deltas, ligand_areas};
@@ -74,6 +75,8 @@ pub struct Sasa {
     pub probe: Cutoff,
     /// Whether areas are those in the chain alone, and not in the model.
     pub own_chain: bool,
+    /// The radii of atoms, and which of them are polar: those that the structures were read with.
+    pub radii: Radii,
 }
 
 impl Default for Sasa {
@@ -85,8 +88,16 @@ impl Default for Sasa {
             slices: 20,
             probe: Cutoff::of_milli_angstrom(1_400),
             own_chain: false,
+            radii: Radii::default(),
         }
     }
+}
+
+/// What the kernels count as part of the probe, and not of atoms, in 0.001 A: by how much the largest
+/// radius exceeds [`RADIUS_MAX`], up to which they search for neighbours. They only add the radii of
+/// atoms and probes.
+pub(super) fn radius_excess(radii: Radii) -> u32 {
+    radii.max_milli_angstrom().saturating_sub(RADIUS_MAX)
 }
 
 impl Sasa {
@@ -97,6 +108,11 @@ impl Sasa {
             SasaAlgorithm::LeeRichards => PARTS * self.slices,
         }
     }
+
+    /// The radius of the probe for kernels, in 0.001 A: with [`radius_excess`].
+    pub(super) fn kernel_probe(&self) -> u32 {
+        self.probe.milli_angstrom() + radius_excess(self.radii)
+    }
 }
 
 /// Evaluates `$launch` with the arguments, as `$args`, of the kernel of areas of the settings' algorithm:
@@ -104,7 +120,7 @@ impl Sasa {
 macro_rules! with_area_args {
     ($r:ident, [$points:ident, $slices:ident] { $($fields:tt)* }, |$args:ident| $launch:expr) => {{
         let settings: &Sasa = $r.settings();
-        let probe = settings.probe.milli_angstrom();
+        let probe = settings.kernel_probe();
         match settings.algorithm {
             SasaAlgorithm::ShrakeRupley => {
                 let (first, points) = (test_points($r) as u32, settings.points);
@@ -150,22 +166,16 @@ impl Feature for Sasa {
                 SasaAlgorithm::ShrakeRupley => {
                     "sum over the residue's atoms of 4 pi R^2 n / N, R = radius + probe, n of N \
                      golden-spiral points at R from the atom that lie in no other atom's sphere \
-                     R of the model; ProtOr radii; sasa_total = sum over residues"
+                     R of the model; radii of the set sasa.radii; sasa_total = sum over residues"
                 }
                 SasaAlgorithm::LeeRichards => {
                     "sum over the residue's atoms of 4 pi R^2 / N times the sum, over N circles \
                      at heights R (2 s + 1 - N) / N on the atom's sphere, of the part of the \
                      circle that lies in no other atom's sphere R of the model, R = radius + \
-                     probe; ProtOr radii; sasa_total = sum over residues"
+                     probe; radii of the set sasa.radii; sasa_total = sum over residues"
                 }
             },
-            source: match self.algorithm {
-                SasaAlgorithm::ShrakeRupley => {
-                    "Shrake and Rupley 1973, J Mol Biol 79:351; points as FreeSASA's, Mitternacht \
-                     2016, F1000Research 5:189"
-                }
-                SasaAlgorithm::LeeRichards => "Lee and Richards 1971, J Mol Biol 55:379",
-            },
+            source: source_of(self),
             needs: &[],
         }
     }
@@ -183,6 +193,7 @@ impl Feature for Sasa {
             ),
             ("sasa.probe", SettingField::Length(&mut self.probe)),
             ("sasa.chains", own_chain(&mut self.own_chain)),
+            ("sasa.radii", SettingField::Radii(&mut self.radii)),
         ]
     }
 
@@ -207,16 +218,20 @@ impl Feature for Sasa {
                     ..Tolerance::relative(0.02)
                 })
         };
+        let about_polar = match self.radii.name() {
+            "protor" => {
+                "Of it, that of N, O, S, Se and P: sulphur counts as polar, as in FreeSASA's classes."
+            }
+            "bondi" => "Of it, that of N, O, S, Se and P.",
+            _ => "Of it, that of the atoms that are polar in the set of radii.",
+        };
         vec![
             column("sasa", about_sasa),
             column(
                 "sasa_side",
                 "Of it, that of all atoms but N, CA, C, O and OXT.",
             ),
-            column(
-                "sasa_polar",
-                "Of it, that of N, O, S, Se and P: sulphur counts as polar, as in FreeSASA's classes.",
-            ),
+            column("sasa_polar", about_polar),
             total(TableName::Chains, "chain"),
             total(TableName::Structures, "structure"),
         ]
@@ -229,13 +244,43 @@ impl Feature for Sasa {
     }
 
     fn check(&self) -> Result<()> {
-        if self.probe.milli_angstrom() > PROBE_MAX_MILLI {
-            let (probe, max) = (self.probe.angstrom(), PROBE_MAX_MILLI / 1000);
-            return Err(Error::config(format!(
-                "sasa.probe of {probe} A is more than {max} A"
-            )));
+        if self.kernel_probe() > PROBE_MAX_MILLI {
+            let max = f64::from(PROBE_MAX_MILLI - radius_excess(self.radii)) / 1000.0;
+            let (probe, radii) = (self.probe.angstrom(), self.radii.name());
+            let message = format!("sasa.probe of {probe} A is more than {max} A");
+            return Err(Error::config(match self.radii {
+                protor if protor == Radii::default() => message,
+                _ => format!("{message} with sasa.radii = {radii:?}"),
+            }));
         }
         Ok(())
+    }
+}
+
+/// The publications of areas with a set of radii.
+fn source_of(settings: &Sasa) -> &'static str {
+    macro_rules! source {
+        ($radii:literal) => {
+            match settings.algorithm {
+                SasaAlgorithm::ShrakeRupley => concat!(
+                    "Shrake and Rupley 1973, J Mol Biol 79:351; points as FreeSASA's, Mitternacht \
+                     2016, F1000Research 5:189; radii: ",
+                    $radii
+                ),
+                SasaAlgorithm::LeeRichards => {
+                    concat!("Lee and Richards 1971, J Mol Biol 55:379; radii: ", $radii)
+                }
+            }
+        };
+    }
+    match settings.radii.name() {
+        "protor" => source!("Tsai et al. 1999, J Mol Biol 290:253"),
+        "naccess" => source!("NACCESS, Hubbard and Thornton 1993, University College London"),
+        "oons" => source!("Ooi et al. 1987, PNAS 84:3086"),
+        "bondi" => source!(
+            "Bondi 1964, J Phys Chem 68:441, and Mantina et al. 2009, J Phys Chem A 113:5806"
+        ),
+        _ => source!("of a file"),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::*;
 use std::collections::BTreeMap;
 use tapeloop::features::{OwnKernel, OwnKernelSettings, Threads};
-use tapeloop::structure::Channel;
+use tapeloop::structure::{Channel, Radii};
 
 /// The kernel that `tapeloop kernel new` writes.
 const TEMPLATE: &str = include_str!("../../../crates/cli/src/bin/tapeloop/new_kernel.cu");
@@ -38,8 +38,31 @@ fn kernel(text: &str, entry: &str, threads: Threads, values: &[(&str, f64)]) -> 
         values: values.collect(),
         columns: BTreeMap::new(),
     };
-    // SAFETY: both compare their thread with the header, and follow spans that it covers.
+    // SAFETY: those that run compare their thread with the header, and follow spans that it covers.
     unsafe { OwnKernel::new(settings) }.unwrap()
+}
+
+#[test]
+fn a_kernel_that_reads_atoms_is_refused_with_radii_that_tags_have_no_room_for() {
+    let refused = |parameter: &str, radii: &str| {
+        let text = format!(
+            "extern \"C\" __global__ void near(const unsigned* header, {parameter}, float* y) {{}}"
+        );
+        let mut config = FeatureConfig {
+            features: vec![FeatureName::Sasa],
+            own_kernels: vec![kernel(&text, "near", Threads::Residue, &[])],
+            ..FeatureConfig::default()
+        };
+        config.sasa.radii = Radii::named(radii).unwrap();
+        Features::new(config).err().map(|error| error.to_string())
+    };
+    for radii in ["naccess", "oons", "bondi"] {
+        let error = refused("const Atom* atoms", radii).unwrap();
+        let words = ["near of near.cu reads `atoms`", radii, "sasa.radii"];
+        assert!(words.iter().all(|word| error.contains(word)), "{error}");
+        assert_eq!(refused("const Atom* ca", radii), None);
+    }
+    assert_eq!(refused("const Atom* atoms", "protor"), None);
 }
 
 fn score(residue: usize) -> f32 {

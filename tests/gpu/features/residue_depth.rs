@@ -3,6 +3,7 @@
 use super::*;
 use crate::made_up::spread;
 use tapeloop::features::{DepthChains, ResidueDepth};
+use tapeloop::structure::Radii;
 
 pub(super) const OF_MODEL: ResidueDepth = ResidueDepth {
     chains: DepthChains::All,
@@ -48,4 +49,19 @@ fn depths_agree() {
         let samples = repository("samples");
         assert_agree_fused_or_not(&features, &gpu, &pool, &read_all(&samples));
     }
+}
+
+/// Radii above 1.9 A are counted as part of the probe, and depths get that back.
+#[test]
+#[ignore = "needs a CUDA device"]
+fn areas_and_depths_agree_with_larger_radii() {
+    let (pool, gpu) = (pool(), gpu());
+    let radii = Radii::named("bondi").unwrap();
+    let mut structures: Vec<_> = (0..20).map(|n| structure(n * 7 % 130, n as u64)).collect();
+    structures.push(with_ligands(structure(90, 5), 5));
+    // Their classes are those of ProtOr, whose indices the other set has too.
+    structures.iter_mut().for_each(|s| s.radii = radii);
+    let mut features = features();
+    features.sasa.radii = radii;
+    assert_agree_fused_or_not(&features, &gpu, &pool, &structures);
 }

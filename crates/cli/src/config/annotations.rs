@@ -1,6 +1,6 @@
 //! The keys of annotations.
 
-use super::resolve_dots;
+use super::dots::resolve_dots;
 use super::resolver::Resolver;
 use super::setting_values::SettingValues;
 use serde_json::json;

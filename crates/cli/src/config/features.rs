@@ -1,5 +1,6 @@
 //! The keys that choose features, and the settings that each feature declares.
 
+use super::radii::read_radii;
 use super::resolver::Resolver;
 use serde_json::{Value as Json, json};
 use std::ops::RangeInclusive;
@@ -252,6 +253,7 @@ fn read_setting(keys: &mut Resolver, key: &'static str, default: &Setting) -> Op
             Setting::Choice(keys.choice_if_set(key, &choices)?.0, words)
         }
         Setting::Texts(_) => Setting::Texts(keys.texts(key)?.0),
+        Setting::Radii(_) => Setting::Radii(read_radii(keys, key)?),
     })
 }
 
@@ -267,5 +269,6 @@ pub fn setting_json(setting: &Setting) -> Json {
         Setting::Flag(flag) => json!(flag),
         Setting::Choice(word, _) => json!(word),
         Setting::Texts(texts) => json!(texts),
+        Setting::Radii(radii) => json!(radii.name()),
     }
 }

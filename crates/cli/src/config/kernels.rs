@@ -1,23 +1,19 @@
 //! The key `kernel`: kernels of the user's own.
 
 use super::super::trusted_code;
-use super::resolve_dots;
+use super::dots::resolve_dots;
 use super::resolver::Resolver;
 use super::setting_values::SettingValues;
+use super::text_file::read_text;
 use serde::Deserialize;
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 use tapeloop::features::{OwnColumn, OwnKernel, OwnKernelSettings, TableName, Threads};
 use tapeloop_files::text_of;
 use toml::Value;
 
 const KEY: &str = "kernel";
-
-/// The largest size of a kernel's text in bytes.
-const TEXT_BYTES_MAX: u64 = 1 << 20;
 
 /// The tables that a kernel's columns can be in, as `per` names them.
 const PER: [(&str, TableName); 3] = [
@@ -97,18 +93,7 @@ fn read_kernels(keys: &mut Resolver) -> (Vec<OwnKernel>, Vec<Json>) {
 }
 
 fn read_kernel(path: &Path, given: GivenKernel) -> Result<OwnKernel, String> {
-    let file = text_of(path);
-    let unreadable = |error: std::io::Error| format!("{file}: {error}");
-    // Opening a FIFO would wait for a program that writes to it.
-    if !path.metadata().map_err(unreadable)?.is_file() {
-        return Err(format!("{file}: it is not a file"));
-    }
-    let source = File::open(path).map_err(unreadable)?;
-    let mut text = String::new();
-    let read = source.take(TEXT_BYTES_MAX + 1).read_to_string(&mut text);
-    if read.map_err(unreadable)? as u64 > TEXT_BYTES_MAX {
-        return Err(format!("{file}: it has over {TEXT_BYTES_MAX} bytes"));
-    }
+    let text = read_text(path)?;
     let stem = path.file_stem().map(|stem| text_of(Path::new(stem)));
     let threads = named("threads", given.threads.as_deref(), &Threads::NAMES)?;
     let threads = threads.unwrap_or_default();
@@ -119,7 +104,7 @@ fn read_kernel(path: &Path, given: GivenKernel) -> Result<OwnKernel, String> {
         columns.insert(name, OwnColumn { table, unit, about });
     }
     let settings = OwnKernelSettings {
-        file,
+        file: text_of(path),
         text: text.into(),
         entry: given.entry.or(stem).unwrap_or_default(),
         threads,

@@ -10,8 +10,10 @@ mod column_hint;
 mod condition;
 mod coordinates;
 mod devices;
+mod dots;
 mod features;
 mod kernels;
+mod radii;
 mod raw;
 mod reading;
 mod reduction;
@@ -19,11 +21,13 @@ mod removed;
 mod resolver;
 mod setting_values;
 mod tables;
+mod text_file;
 mod toml_text;
 
 use annotations::{resolve_annotations, resolve_unmatched};
 use coordinates::resolve_coordinates;
 use devices::resolve_devices;
+use dots::resolve_dots;
 use features::resolve_features;
 use kernels::resolve_kernels;
 use reading::{check_ligands, resolve_reading};
@@ -31,7 +35,7 @@ use resolver::{Resolver, named};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 use tables::{
     resolve_reductions, resolve_tables, resolve_wanted, resolve_where, resolve_where_atoms,
@@ -205,6 +209,7 @@ impl Config {
         reading.agents = reading.ligands && features.ligands.keep_agents;
         reading.atom_details =
             features.atoms.keep && features.features.contains(&FeatureName::Atoms);
+        reading.radii = features.sasa.radii;
         check_ligands(&mut keys, topology.is_some(), &reading);
         let reductions = resolve_reductions(&mut keys, &features);
         let coordinates = resolve_coordinates(&mut keys);
@@ -308,28 +313,6 @@ fn resolve_input(keys: &mut Resolver) -> Vec<String> {
     });
     keys.record("input", json!(input));
     input
-}
-
-/// Removes `folder/..` from a path: the folder of the config file may add it, and the table's
-/// `source` would show it. Where `folder` is a symbolic link, `..` leads elsewhere and stays.
-fn resolve_dots(path: PathBuf) -> PathBuf {
-    use std::path::Component::{Normal, ParentDir};
-    let mut resolved = PathBuf::new();
-    for component in path.components() {
-        let is_folder = |path: &Path| path.symlink_metadata().is_ok_and(|meta| meta.is_dir());
-        let cancels = component == ParentDir
-            && matches!(resolved.components().next_back(), Some(Normal(_)))
-            && is_folder(&resolved);
-        if cancels {
-            resolved.pop();
-        } else {
-            resolved.push(component);
-        }
-    }
-    if resolved.as_os_str().is_empty() {
-        resolved.push(".");
-    }
-    resolved
 }
 
 /// A text that `parse` turns into a value.

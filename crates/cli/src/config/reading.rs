@@ -4,7 +4,8 @@ use super::resolver::Resolver;
 use super::setting_values::SettingValues;
 use serde_json::json;
 use tapeloop::structure::{
-    Assembly, BFactorKind, ChainSplit, Check, CheckSet, Format, Models, ReadLimits, ReadOptions,
+    Assembly, BFactorKind, ChainSplit, Check, CheckSet, Format, Models, Radii, ReadLimits,
+    ReadOptions,
 };
 use tapeloop_error::internal::LaterFields;
 
@@ -50,6 +51,7 @@ pub(super) fn resolve_reading(keys: &mut Resolver, has_topology: bool) -> ReadOp
         ligands: false,
         sequences: false,
         atom_details: false,
+        radii: Radii::default(),
         agents: false,
         assembly: keys.choice("assembly", &ASSEMBLIES),
         b_factor_kind: keys.choice("b_factor", &B_FACTORS),

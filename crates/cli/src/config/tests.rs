@@ -1,5 +1,5 @@
 use super::*;
-use std::fs;
+use std::{fs, path::Path};
 use tapeloop::backend::{DeviceChoice, DeviceSet};
 use tapeloop::features::{Cutoff, FeatureName, Fusion};
 

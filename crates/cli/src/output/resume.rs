@@ -263,6 +263,11 @@ fn changes(record: &Json, header: &Json) -> Vec<String> {
             &header["values_follow_from"]["tapeloop.annotations"],
         ),
         (
+            "the file of `sasa.radii`",
+            &record["values_follow_from"]["tapeloop.features"],
+            &header["values_follow_from"]["tapeloop.features"],
+        ),
+        (
             "the program, its kernels or what they read",
             &record["values_follow_from"],
             &header["values_follow_from"],

@@ -2,7 +2,7 @@
 
 use arrow_buffer::BooleanBuffer;
 use std::ops::Range;
-use tapeloop::structure::{AtomClass, AtomDetails, LigandKind, Structure};
+use tapeloop::structure::{AtomClass, AtomDetails, LigandKind, Radii, Structure};
 
 /// Bytes of an atom in [`AtomRows`], and of its areas.
 pub(super) const ATOM_BYTES: usize = size_of::<[i32; 3]>()
@@ -18,6 +18,8 @@ pub(super) const ATOM_BYTES: usize = size_of::<[i32; 3]>()
 pub(super) struct AtomRows {
     pub(super) xyz: Vec<[i32; 3]>,
     pub(super) element: Vec<u8>,
+    /// The set that the classes are of.
+    pub(super) radii: Radii,
     pub(super) class: Vec<AtomClass>,
     pub(super) b_factor: Vec<f32>,
     pub(super) details: Vec<AtomDetails>,
@@ -35,6 +37,7 @@ impl AtomRows {
         let mut rows = AtomRows {
             xyz: std::mem::take(&mut structure.xyz),
             element: std::mem::take(&mut structure.element),
+            radii: structure.radii,
             class: std::mem::take(&mut structure.class),
             b_factor: std::mem::take(&mut structure.b_factor),
             details: std::mem::take(&mut structure.atom_details),

@@ -39,11 +39,12 @@ fn of_range<'a, T>(
 fn reals<'a, T: 'a>(
     group: &'a [RowRange],
     values: fn(&'a AtomRows) -> &'a [T],
-    real: impl Fn(&T) -> f32,
+    real: impl Fn(&'a AtomRows, &T) -> f32,
 ) -> Vec<f32> {
     let mut reals = Vec::with_capacity(row_count(group));
     for range in group {
-        reals.extend(of_range(range, values).1.iter().map(&real));
+        let (atoms, values) = of_range(range, values);
+        reals.extend(values.iter().map(|value| real(atoms, value)));
     }
     reals
 }
@@ -92,20 +93,20 @@ impl AtomValue {
             AtomValue::Radius => array(reals(
                 group,
                 |atoms| &atoms.class,
-                |class| (f64::from(class.radius_milli_angstrom()) / 1000.0) as f32,
+                |atoms, class| (f64::from(atoms.radii.milli_angstrom(*class)) / 1000.0) as f32,
             )),
             AtomValue::Position(axis) => array(reals(
                 group,
                 |atoms| &atoms.xyz,
-                |position| (f64::from(position[axis]) / 1000.0) as f32,
+                |_, position| (f64::from(position[axis]) / 1000.0) as f32,
             )),
             AtomValue::Occupancy => array(reals(
                 group,
                 |atoms| &atoms.details,
-                |details| details.occupancy,
+                |_, details| details.occupancy,
             )),
             AtomValue::BFactor => {
-                let values = reals(group, |atoms| &atoms.b_factor, |b_factor| *b_factor);
+                let values = reals(group, |atoms| &atoms.b_factor, |_, b_factor| *b_factor);
                 Arc::new(with_nulls::<Float32Type>(values, |value| value.is_nan()))
             }
         }

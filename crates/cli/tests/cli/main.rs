@@ -41,6 +41,7 @@ mod packed;
 mod paint;
 mod printing;
 mod publication;
+mod radii;
 mod reals;
 mod reduce;
 #[cfg(target_os = "linux")]

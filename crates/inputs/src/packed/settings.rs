@@ -15,15 +15,20 @@ pub const READER_KEYS: [&str; 6] = [
     "strict",
 ];
 
-/// What packed sets never hold: the config's key, the value that asks for it (`None` for true), and its name
-/// in messages.
-const ABSENT: [(&str, Option<&str>, &str); 4] = [
+/// What packed sets never hold: the config's key, the value that does not ask for it (`None` for false), and
+/// its name in messages.
+const ABSENT: [(&str, Option<&str>, &str); 5] = [
     (
         "atoms",
         None,
         "names, occupancies and alternate locations of atoms",
     ),
-    ("ligands", Some("keep"), "ligands"),
+    ("ligands", Some("drop"), "ligands"),
+    (
+        "sasa.radii",
+        Some("protor"),
+        "radii but those of \"protor\"",
+    ),
     ("seqres", None, "whole sequences"),
     ("unobserved", None, "residues that were not observed"),
 ];
@@ -41,7 +46,7 @@ pub struct SetSettings {
 pub fn reader_settings(settings: &[(&'static str, Json)]) -> Map<String, Json> {
     let is_read = |(key, value): &&(&'static str, Json)| {
         let is_asked = |(absent, word, _): &(&str, Option<&str>, &str)| {
-            absent == key && word.map_or(*value == true, |word| *value == word)
+            absent == key && word.map_or(*value != false, |word| *value != word)
         };
         READER_KEYS.contains(key) || ABSENT.iter().any(is_asked)
     };

@@ -81,6 +81,7 @@ impl<'a> ChainCopier<'a> {
             model: first.model,
             frame: first.frame,
             assembly: first.assembly,
+            radii: first.radii,
             b_factor_kind: first.b_factor_kind,
             plddt_scaled: first.plddt_scaled,
             uniprot: first.uniprot.clone(),

@@ -1,7 +1,7 @@
 //! What is a ligand, an ion or a glycan: one small file each.
 
 use tapeloop_structure::{
-    Assembly, Format, LigandKind, Models, ReadLimits, ReadOptions, Reader, Structure,
+    Assembly, Format, LigandKind, Models, Radii, ReadLimits, ReadOptions, Reader, Structure,
 };
 use tapeloop_test_support::repository;
 
@@ -63,7 +63,7 @@ fn ligands_and_ions_are_what_is_left_without_water_and_agents() {
         .map(|atom| (atom.xyz[0], atom.is_metal()))
         .collect();
     assert_eq!(atoms, [(5_000, false), (6_500, true)]);
-    assert_eq!(hem.atoms[0].class.radius_milli_angstrom(), 1880);
+    assert_eq!(Radii::default().milli_angstrom(hem.atoms[0].class), 1880);
     assert_eq!(
         structure.ligands[2].atoms[0].xyz[0], 50_000,
         "the first of equals"

@@ -1,7 +1,7 @@
 //! What is polymer, which conformer is there, what is linked: one small file
 //! each.
 
-use tapeloop_structure::{Chain, Format, ReadOptions, Reader, Structure};
+use tapeloop_structure::{Chain, Format, Radii, ReadOptions, Reader, Structure};
 
 fn try_read(
     options: ReadOptions,
@@ -182,7 +182,7 @@ fn an_atom_has_the_radius_of_its_name_in_the_parent() {
     ]);
     let classes = structure.class.iter().map(|class| {
         (
-            class.radius_milli_angstrom(),
+            Radii::default().milli_angstrom(*class),
             class.is_side(),
             class.is_polar(),
         )

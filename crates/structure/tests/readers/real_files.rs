@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use tapeloop_structure::ErrorKind;
-use tapeloop_structure::{Assembly, MISSING, Models, ReadOptions, Reader, Structure};
+use tapeloop_structure::{Assembly, MISSING, Models, Radii, ReadOptions, Reader, Structure};
 
 fn structures() -> PathBuf {
     let folder = std::env::var_os("TAPELOOP_STRUCTURES");
@@ -59,7 +59,10 @@ fn check(structure: &Structure, path: &Path) {
     assert_eq!(structure.element.len(), atoms, "{path:?}");
     assert_eq!(structure.b_factor.len(), atoms, "{path:?}");
     assert_eq!(structure.class.len(), atoms, "{path:?}");
-    let mut radii = structure.class.iter().map(|c| c.radius_milli_angstrom());
+    let mut radii = structure
+        .class
+        .iter()
+        .map(|c| Radii::default().milli_angstrom(*c));
     assert!(
         radii.all(|radius| radius > 0),
         "{path:?}: an atom without radius"

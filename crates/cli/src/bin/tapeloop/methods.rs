@@ -7,6 +7,7 @@ use std::fs;
 use std::path::Path;
 use tapeloop::error::{Context, Error, Result};
 use tapeloop::features::{ColumnDecl, FeatureConfig, FeatureName};
+use tapeloop::structure::Radii;
 use tapeloop_bench::internal::format::{counted, whole};
 use tapeloop_cli::config::{Config, RawConfig, setting_json};
 use tapeloop_cli::exit_codes::GOOD;
@@ -17,6 +18,12 @@ use tapeloop_files::shown;
 
 /// A BibTeX entry for each publication that a feature's source names.
 const REFERENCES: &str = include_str!("references.bib");
+
+/// The setting that may name a file of radii.
+const RADII: &str = "sasa.radii";
+
+/// A file of radii that stands for one that is not read.
+const ANY_RADII: &str = "types:\nTYPE 1.8 apolar\natoms:\nANY CA TYPE\n";
 
 /// The year of this version.
 const YEAR: &str = "2026";
@@ -69,11 +76,18 @@ impl Methods {
         let version = version.ok_or_else(|| damaged("tapeloop.version"))?;
         let feature_keys = feature_keys();
         let is_of_features = |key: &str| feature_keys.contains(&key);
+        // A file of radii may be gone or changed since. Nothing here depends on what it holds.
+        let file = settings.get(RADII).and_then(Json::as_str);
+        let file = file.filter(|name| Radii::named(name).is_none());
         let of_features = settings.iter().filter(|(key, _)| is_of_features(key));
+        let of_features = of_features.filter(|(key, _)| file.is_none() || *key != RADII);
         let of_features = of_features.map(|(key, value)| (key.clone(), value.clone()));
         let config = RawConfig::of_settings(&of_features.collect()).and_then(Config::resolve);
-        let config = config
+        let mut config = config
             .map_err(|error| error.fix(format!("use tapeloop {version}, which made the run")))?;
+        if let Some(file) = file {
+            config.features.sasa.radii = Radii::of_file(file, ANY_RADII)?;
+        }
         let defaults = Config::resolve(RawConfig::default())?;
         let mut changed = Vec::new();
         for (key, default) in &defaults.settings {
@@ -368,6 +382,10 @@ mod tests {
         for scale in [RsaScale::Miller1987, RsaScale::Rose1985, RsaScale::Rost1994] {
             config.rsa.scale = scale;
             sources.push(config.about(FeatureName::Rsa).source);
+        }
+        for radii in Radii::NAMES {
+            config.sasa.radii = Radii::named(radii).unwrap();
+            sources.push(config.about(FeatureName::Sasa).source);
         }
         for source in sources {
             let cited: Vec<String> = references()

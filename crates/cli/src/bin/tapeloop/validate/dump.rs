@@ -116,7 +116,7 @@ fn append_atoms(source: &str, s: &Structure, out: &mut impl Write) -> io::Result
             field(residue),
             s.atom_name.get(atom).map_or("", |name| name.as_str()),
             s.element[atom],
-            class.radius_milli_angstrom(),
+            s.radii.milli_angstrom(class),
             u8::from(class.is_side()),
             u8::from(class.is_polar()),
             field(b_factor),
@@ -139,7 +139,7 @@ fn append_ligands(source: &str, s: &Structure, out: &mut impl Write) -> io::Resu
                 field(ligand.auth_seq_id),
                 text(&[ligand.ins_code]),
                 atom.element,
-                atom.class.radius_milli_angstrom(),
+                s.radii.milli_angstrom(atom.class),
             )?;
         }
     }
