@@ -73,7 +73,9 @@ class Dssp(TypedDict, total=False):
 class Sasa(TypedDict, total=False):
     """Keys of the table ``sasa``."""
 
+    algorithm: Literal["shrake-rupley", "lee-richards"]
     points: int
+    slices: int
     probe: float
     chains: Literal["all", "own"]
     radii: Literal["protor", "naccess", "oons", "bondi"] | str | PathLike[str]

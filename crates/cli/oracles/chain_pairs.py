@@ -162,6 +162,9 @@ def in_pairs(model, area):
 )  # fmt: skip
 def interface_areas(model, settings):
     """Shrake-Rupley with the same points, of the atoms near the other chain; cKDTree."""
+    if settings.slices is not None:
+        return {}
+
     def area(own, others):
         return buried(model.atom_xyz, model.atom_radius, own, others, settings.points)
 
@@ -173,9 +176,10 @@ def interface_areas(model, settings):
     rules=dict.fromkeys(AREAS, lambda settings: Rule("absolute", 4 * about_one_point(settings).tolerance)),
 )  # fmt: skip
 def interface_surfaces(model, settings):
-    """calcCoord, Shrake-Rupley, of each chain alone and of both together."""
+    """calcCoord, of each chain alone and of both together."""
     def areas(atoms):
-        return freesasa_areas(model.atom_xyz[atoms], model.atom_radius[atoms], settings.points)
+        xyz, radii = model.atom_xyz[atoms], model.atom_radius[atoms]
+        return freesasa_areas(xyz, radii, settings.points, settings.slices)
 
     def area(own, others):
         atoms, counts = own

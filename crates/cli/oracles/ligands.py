@@ -78,7 +78,7 @@ def ligands(model, _settings):
 def points_and_ligands(settings, model):
     own = model.ligands
     ligands = () if own is None else (own.xyz, own.radius, own.kind == "glycan")
-    return settings.points, digest(model.atom_radius, *ligands)
+    return settings.points, settings.slices, digest(model.atom_radius, *ligands)
 
 
 @oracle(
@@ -86,7 +86,7 @@ def points_and_ligands(settings, model):
     rules=dict.fromkeys(["sasa_bound", "glycan_sasa_delta"], about_one_point),
 )  # fmt: skip
 def bound_surface(model, settings):
-    """calcCoord, Shrake-Rupley: with all that is no polymer; without it less with glycans."""
+    """calcCoord: with all that is no polymer; without it less with glycans."""
     own = model.ligands
     if own is None:
         return {}
@@ -94,7 +94,7 @@ def bound_surface(model, settings):
     def areas(others):
         xyz = np.concatenate([model.atom_xyz, own.xyz[others]])
         radii = np.concatenate([model.atom_radius, own.radius[others]])
-        found = freesasa_areas(xyz, radii, settings.points)[: len(model.atom_xyz)]
+        found = freesasa_areas(xyz, radii, settings.points, settings.slices)[: len(model.atom_xyz)]
         return model.per_residue(found)
 
     glycans = own.kind == "glycan"
@@ -115,17 +115,17 @@ def bound_surface(model, settings):
     rules=dict.fromkeys(["sasa_alone", "sasa_buried"], about_one_point),
 )  # fmt: skip
 def ligand_surface(model, settings):
-    """calcCoord, Shrake-Rupley: each ligand alone, less its atoms in the model with all others."""
+    """calcCoord: each ligand alone, less its atoms in the model with all others."""
     own = model.ligands
     if own is None or not len(own.xyz):
         return {}
     xyz = np.concatenate([model.atom_xyz, own.xyz])
     radii = np.concatenate([model.atom_radius, own.radius])
-    bound = freesasa_areas(xyz, radii, settings.points)[len(model.atom_xyz) :]
+    bound = freesasa_areas(xyz, radii, settings.points, settings.slices)[len(model.atom_xyz) :]
     alone = np.zeros(len(own.xyz))
     for ligand in np.unique(own.ligand):
         atoms = own.ligand == ligand
-        alone[atoms] = freesasa_areas(own.xyz[atoms], own.radius[atoms], settings.points)
+        alone[atoms] = freesasa_areas(own.xyz[atoms], own.radius[atoms], settings.points, settings.slices)
     return {
         "sasa_alone": Values(own.per_ligand(alone)),
         "sasa_buried": Values(own.per_ligand(alone - bound)),

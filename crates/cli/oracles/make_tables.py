@@ -65,6 +65,8 @@ def take_settings(settings, config):
             default = DEFAULTS[option]
             setattr(settings, option, type(default)(config.get(key, default)))
     settings.depth_chains = config.get("residue_depth.chains", "all")
+    by_slices = config.get("sasa.algorithm") == "lee-richards"
+    settings.slices = int(config.get("sasa.slices", 20)) if by_slices else None
     settings.radii = config.get("sasa.radii", "protor")
     settings.contacts = {key: config.get(f"contacts.{key}", CONTACTS[key]) for key in CONTACTS}
     for key, value in ASSUMED.items():

@@ -15,8 +15,10 @@ MAXIMA = {
 WINDOW = 25
 
 
-def freesasa_areas(xyz, radii, points):
+def freesasa_areas(xyz, radii, points, slices=None):
     """Areas of atoms in A^2, where FreeSASA cannot tell by what they should be.
+
+    By Shrake and Rupley with so many points, or by Lee and Richards with so many slices.
 
     For atoms with no neighbour it reads beyond an empty list: they get the whole
     sphere. Of atoms of one radius at one place, each has the others' surface for
@@ -25,7 +27,7 @@ def freesasa_areas(xyz, radii, points):
     _, first = np.unique(np.column_stack([xyz, radii]), axis=0, return_index=True)
     if len(first) < len(xyz):
         first, areas = np.sort(first), np.zeros(len(xyz))
-        areas[first] = freesasa_areas(xyz[first], radii[first], points)
+        areas[first] = freesasa_areas(xyz[first], radii[first], points, slices)
         return areas
 
     import freesasa
@@ -40,26 +42,26 @@ def freesasa_areas(xyz, radii, points):
     near = near[(delta * delta).sum(axis=1) < sums * sums]
     known = np.bincount(near.ravel(), minlength=len(xyz)) > 0
     if known.any():
-        parameters = freesasa.Parameters(
-            {
-                "algorithm": freesasa.ShrakeRupley,
-                "probe-radius": PROBE,
-                "n-points": points,
-                "n-threads": 1,
-            }
-        )
+        settings = {"probe-radius": PROBE, "n-threads": 1}
+        if slices is None:
+            settings |= {"algorithm": freesasa.ShrakeRupley, "n-points": points}
+        else:
+            settings |= {"algorithm": freesasa.LeeRichards, "n-slices": slices}
+        parameters = freesasa.Parameters(settings)
         found = freesasa.calcCoord(xyz[known].ravel(), radii[known] / 1000, parameters)
         areas[known] = [found.atomArea(i) for i in range(int(known.sum()))]
     return areas
 
 
 def about_one_point(settings):
-    """The largest difference of a residue's area in A^2: about one test point."""
+    """The largest difference of a residue's area in A^2: about one test point, and less by slices."""
+    if settings.slices is not None:
+        return Rule("absolute", 0.1)
     return Rule("absolute", {100: 1.5, 256: 0.6, 960: 0.15}.get(settings.points, 150 / settings.points))
 
 
 def points_and_classes(settings, model):
-    return settings.points, digest(model.atom_radius, model.atom_side, model.atom_polar)
+    return settings.points, settings.slices, digest(model.atom_radius, model.atom_side, model.atom_polar)
 
 
 @oracle(
@@ -69,15 +71,15 @@ def points_and_classes(settings, model):
     rules=dict.fromkeys(["sasa", "sasa_side", "sasa_polar", "sasa_delta"], about_one_point),
 )
 def surface(model, settings):
-    """calcCoord, Shrake-Rupley, over all atoms of the model; alone: of the chain."""
-    areas = freesasa_areas(model.atom_xyz, model.atom_radius, settings.points)
+    """calcCoord, over all atoms of the model; alone: of the chain."""
+    areas = freesasa_areas(model.atom_xyz, model.atom_radius, settings.points, settings.slices)
     alone = areas.copy()
     chains = np.unique(model.atom_chain)
     if len(chains) > 1:
         for chain in chains:
             own = model.atom_chain == chain
             xyz, radii = model.atom_xyz[own], model.atom_radius[own]
-            alone[own] = freesasa_areas(xyz, radii, settings.points)
+            alone[own] = freesasa_areas(xyz, radii, settings.points, settings.slices)
     return {
         "sasa": Values(model.per_residue(areas)),
         "sasa_side": Values(model.per_residue(areas * model.atom_side)),
