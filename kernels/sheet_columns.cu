@@ -1,26 +1,27 @@
 #include "sheets.cuh"
 #include "work.cuh"
 
-// A column of a residue's bridge, which has two.
+// The columns of a bridge. A residue has two bridges, and then its other columns.
 constexpr unsigned BRIDGE_PARTNER = 0, BRIDGE_KIND = 1, BRIDGE_LADDER = 2, BRIDGE_COLUMNS = 3;
+constexpr unsigned SHEET_COLUMN = 6, BONDS_COLUMN = 7, SHEET_COLUMNS = 9;
 
-// Where the bridges of ladders are written to: pairs[residues, 2, BRIDGE_COLUMNS].
+// Where the bridges of ladders are written to.
 struct BridgePairs {
     const Bridges* bridges;
     const unsigned* keys;
-    int* pairs;
+    int* columns;
     // The first residue of the structure, and the end of the residues that may be read.
     unsigned first, end;
 
     __device__ inline bool has_first(unsigned residue) const
     {
-        return pairs[2 * BRIDGE_COLUMNS * residue + BRIDGE_PARTNER] != NULL_COUNT;
+        return columns[SHEET_COLUMNS * residue + BRIDGE_PARTNER] != NULL_COUNT;
     }
 
     __device__ inline void write(unsigned residue, bool second, unsigned partner,
                                  bool antiparallel, unsigned number) const
     {
-        int* pair = pairs + BRIDGE_COLUMNS * (2 * residue + second);
+        int* pair = columns + SHEET_COLUMNS * residue + BRIDGE_COLUMNS * second;
         pair[BRIDGE_PARTNER] = int(partner - first);
         pair[BRIDGE_KIND] = antiparallel;
         pair[BRIDGE_LADDER] = int(number);
@@ -64,33 +65,35 @@ struct BridgePairs {
     }
 };
 
-// Writes the bridges of each residue, and labels[residues, 3]: its sheet, and how many of its N-H's
-// and of its O's partners are hydrogen bonds. One thread per residue; that of a sheet's root writes
-// the bridges of the sheet's ladders in their order. pairs[] starts null.
+// Writes columns[residues, SHEET_COLUMNS]: the bridges of each residue, its sheet, and how many of
+// its N-H's and of its O's partners are hydrogen bonds. One thread per residue; that of a sheet's
+// root writes the bridges of the sheet's ladders in their order. columns[] starts null.
 KERNEL(128)
 sheet_columns(const unsigned* header, const StructureSpan* structures, const ResidueSpan* residues,
               const float4* hydrogens, const float* energies, const Bridges* bridges,
               const unsigned* keys, const unsigned* spans, const unsigned* parents,
-              const unsigned* sheets, const unsigned* ranges, const unsigned* listed,
-              int* pairs /* updated */, int* labels)
+              const unsigned* sheets, const unsigned* listed, int* columns /* updated */)
 {
     const unsigned end = units(header, RESIDUES).end;
     each_thread(header, RESIDUES, [&](unsigned residue) {
+        int* own = columns + SHEET_COLUMNS * residue;
         // Atomics in L2 wrote the key, so the read bypasses L1.
-        const unsigned key = __ldcg(&spans[residue]);
-        labels[3 * residue]
-            = key ? int(sheets[root_of(parents, first_residue(key))]) : NULL_COUNT;
-        const bool complete = hydrogens[residue].w != INCOMPLETE;
-        for (unsigned side = 0; side < 2; ++side) {
-            const float* both = energies + 4 * residue + 2 * side;
-            labels[3 * residue + 1 + side]
-                = complete ? (both[0] < -0.5f) + (both[1] < -0.5f) : NULL_COUNT;
+        if (const unsigned key = __ldcg(&spans[residue])) {
+            const unsigned root = root_of(parents, first_residue(key));
+            own[SHEET_COLUMN] = int(sheets[SHEET_VALUES * root + SHEET_NUMBER]);
+        }
+        if (hydrogens[residue].w != INCOMPLETE) {
+            for (unsigned side = 0; side < 2; ++side) {
+                const float* both = energies + 4 * residue + 2 * side;
+                own[BONDS_COLUMN + side] = (both[0] < -0.5f) + (both[1] < -0.5f);
+            }
         }
         if (parents[residue] != residue)
             return;
         const unsigned first = structures[residues[residue].structure].residue_start;
-        const BridgePairs all{bridges, keys, pairs, first, end};
-        for (unsigned place = ranges[2 * residue]; place < ranges[2 * residue + 1]; ++place)
+        const unsigned* sheet = sheets + SHEET_VALUES * residue;
+        const BridgePairs all{bridges, keys, columns, first, end};
+        for (unsigned place = sheet[LADDERS_BEGIN]; place < sheet[LADDERS_END]; ++place)
             all.write_ladder(listed[BRIDGES_MAX / 2 * first + place], place + 1);
     });
 }

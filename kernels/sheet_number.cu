@@ -11,13 +11,13 @@ __device__ inline unsigned ladders_from(const unsigned* keys, unsigned residue)
 }
 
 // Numbers the sheets of each structure from 1 in the order of their first residues, and lists the
-// ladders of each sheet in their order, sheet after sheet; one block per structure. Of the root of
-// each sheet, sheets[] has the number, and ranges[] where its ladders begin and end in listed[],
-// which is [residues, BRIDGES_MAX / 2]: two residues share a bridge. counts[] starts zeroed.
+// ladders of each sheet in their order, sheet after sheet; one block per structure. sheets[] has
+// for the root of each sheet its number, and where its ladders begin and end in listed[], which is
+// [residues, BRIDGES_MAX / 2]: two residues share a bridge. counts[] starts zeroed.
 KERNEL(BLOCK)
 sheet_number(const unsigned* header, const StructureSpan* structures, const unsigned* keys,
              const unsigned* parents, unsigned* counts /* updated */, unsigned* sheets,
-             unsigned* ranges, unsigned* listed)
+             unsigned* listed)
 {
     __shared__ unsigned sums[2][BLOCK / 32], roots[BLOCK], begun[BLOCK];
     each_block(header, STRUCTURES, [&](unsigned structure_index) {
@@ -37,13 +37,14 @@ sheet_number(const unsigned* header, const StructureSpan* structures, const unsi
             const unsigned sheet = block_scan(sums[0], is_root, sheet_count);
             const unsigned first = block_scan(sums[1], count, ladder_count) - count;
             if (is_root) {
-                sheets[residue] = sheet;
-                ranges[2 * residue] = ranges[2 * residue + 1] = first;
+                unsigned* own = sheets + SHEET_VALUES * residue;
+                own[SHEET_NUMBER] = sheet;
+                own[LADDERS_BEGIN] = own[LADDERS_END] = first;
             }
             __syncthreads();
         }
 
-        // The end of a range is where the next ladder of the sheet goes.
+        // The next ladder of a sheet goes where its ladders end.
         for (unsigned base = start; base < end; base += BLOCK) {
             const unsigned residue = base + threadIdx.x;
             const unsigned count = residue < end ? ladders_from(keys, residue) : 0;
@@ -51,13 +52,13 @@ sheet_number(const unsigned* header, const StructureSpan* structures, const unsi
             roots[threadIdx.x] = root;
             begun[threadIdx.x] = count;
             __syncthreads();
-            unsigned place = 0, range_end = 0;
+            unsigned place = 0, ladders_end = 0;
             if (count > 0) {
-                place = range_end = ranges[2 * root + 1];
+                place = ladders_end = sheets[SHEET_VALUES * root + LADDERS_END];
                 for (unsigned thread = 0; thread < BLOCK; ++thread) {
                     const unsigned of_sheet = roots[thread] == root ? begun[thread] : 0;
                     place += thread < threadIdx.x ? of_sheet : 0;
-                    range_end += of_sheet;
+                    ladders_end += of_sheet;
                 }
             }
             __syncthreads();
@@ -67,7 +68,7 @@ sheet_number(const unsigned* header, const StructureSpan* structures, const unsi
                     if (keys[BRIDGES_MAX * residue + which] == key)
                         listed[BRIDGES_MAX / 2 * start + place++] = key;
                 }
-                ranges[2 * root + 1] = range_end;
+                sheets[SHEET_VALUES * root + LADDERS_END] = ladders_end;
             }
             __syncthreads();
         }

@@ -12,3 +12,7 @@ __device__ inline unsigned ladder_key(unsigned residue, unsigned which)
 
 // The residue of a ladder's first bridge.
 __device__ inline unsigned first_residue(unsigned key) { return (key - 1) / BRIDGES_MAX; }
+
+// What the root of a sheet has in sheets[residues, SHEET_VALUES]: the sheet's number, and where its
+// ladders begin and end in the list of the structure's ladders.
+constexpr unsigned SHEET_NUMBER = 0, LADDERS_BEGIN = 1, LADDERS_END = 2, SHEET_VALUES = 3;

@@ -8,7 +8,8 @@ use super::super::layout::{BRIDGES_MAX, Bridges, StructureSpan};
 use super::bonds::INCOMPLETE;
 use super::ladder_bridges::{first_residue, scaled};
 use super::ladder_search::GAP_MAX;
-use bytemuck::cast_slice_mut;
+use super::sheet_number::Sheet;
+use bytemuck::{Pod, Zeroable, cast_slice, cast_slice_mut};
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -16,12 +17,21 @@ use std::ops::Range;
 /// antiparallel, and the number of the ladder.
 type Pair = [i32; 3];
 
+/// The columns of a residue: two bridges, its sheet, and the numbers of its N-H's and its O's bonds.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct Columns {
+    bridges: [Pair; 2],
+    sheet: i32,
+    bonds: [i32; 2],
+}
+
 /// Where the bridges of one structure's ladders are written to.
 struct BridgePairs<'a> {
     bridges: &'a [Bridges],
     keys: &'a [u32],
-    /// The two bridges of each residue of the structure.
-    pairs: &'a mut [[Pair; 2]],
+    /// Those of the structure's residues.
+    columns: &'a mut [Columns],
     residues: Range<usize>,
 }
 
@@ -61,7 +71,7 @@ impl BridgePairs<'_> {
     }
 
     fn has_first(&self, residue: usize) -> bool {
-        self.pairs[residue - self.residues.start][0][0] != NULL_COUNT
+        self.columns[residue - self.residues.start].bridges[0][0] != NULL_COUNT
     }
 
     /// Writes the bridges of a ladder. On each strand they are second bridges if a residue of the
@@ -73,7 +83,7 @@ impl BridgePairs<'_> {
         let second_of_i = usize::from(bridges.iter().any(|bridge| self.has_first(bridge.i)));
         let second_of_j = usize::from(bridges.iter().any(|bridge| self.has_first(bridge.j)));
         let mut write = |residue: usize, which: usize, partner: usize, is_antiparallel| {
-            self.pairs[residue - start][which] =
+            self.columns[residue - start].bridges[which] =
                 [(partner - start) as i32, i32::from(is_antiparallel), number];
         };
         for bridge in &bridges {
@@ -102,45 +112,40 @@ impl Twin for sheet_columns::Views<'_> {
             spans,
             parents,
             sheets,
-            ranges,
             listed,
-            pairs,
-            labels,
+            columns,
             ..
         } = self;
         let structures = StructureSpan::live(header, structures);
-        let pairs: &mut [[Pair; 2]] = cast_slice_mut(pairs);
-        let labels: &mut [[i32; 3]] = cast_slice_mut(labels);
+        let sheets: &[Sheet] = cast_slice(sheets);
+        let columns: &mut [Columns] = cast_slice_mut(columns);
 
         let residues = || structures.iter().map(StructureSpan::residues);
-        let columns = parts(pairs, residues()).zip(parts(labels, residues()));
+        let columns = parts(columns, residues());
         let tasks = residues().collect::<Vec<_>>().into_par_iter().zip(columns);
-        tasks.for_each(|(residues, (pairs, labels))| {
-            for (residue, labels) in residues.clone().zip(labels) {
-                let sheet_of = |key| sheets[root_of(parents, first_residue(key))] as i32;
-                let is_complete = hydrogens[residue][3] != INCOMPLETE;
-                let bonds = |side: usize| {
-                    let both = &energies[4 * residue + 2 * side..][..2];
-                    let count = both.iter().filter(|energy| **energy < -0.5).count();
-                    if is_complete {
-                        count as i32
-                    } else {
-                        NULL_COUNT
-                    }
-                };
-                let key = spans[residue];
-                let sheet = if key == 0 { NULL_COUNT } else { sheet_of(key) };
-                *labels = [sheet, bonds(0), bonds(1)];
+        tasks.for_each(|(residues, columns)| {
+            for (residue, columns) in residues.clone().zip(columns.iter_mut()) {
+                if spans[residue] != 0 {
+                    let root = root_of(parents, first_residue(spans[residue]));
+                    columns.sheet = sheets[root][0] as i32;
+                }
+                if hydrogens[residue][3] != INCOMPLETE {
+                    columns.bonds = [0, 2].map(|side| {
+                        let both = &energies[4 * residue + side..][..2];
+                        both.iter().filter(|energy| **energy < -0.5).count() as i32
+                    });
+                }
             }
             let mut all = BridgePairs {
                 bridges,
                 keys,
-                pairs,
+                columns,
                 residues: residues.clone(),
             };
             let listed = &listed[scaled(residues.clone(), BRIDGES_MAX / 2)];
             for root in residues.filter(|&residue| parents[residue] as usize == residue) {
-                for place in ranges[2 * root]..ranges[2 * root + 1] {
+                let [_, begin, end] = sheets[root];
+                for place in begin..end {
                     all.write_ladder(listed[place as usize], place as i32 + 1);
                 }
             }

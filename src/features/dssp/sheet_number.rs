@@ -5,7 +5,12 @@ use super::super::cpu::split::parts;
 use super::super::kernels::{Twin, sheet_join, sheet_number};
 use super::super::layout::{BRIDGES_MAX, StructureSpan};
 use super::ladder_bridges::{first_residue, ladder_key};
+use bytemuck::cast_slice_mut;
 use rayon::prelude::*;
+
+/// What the root of a sheet has: its number, and where its ladders begin and end in the list of the
+/// structure's ladders.
+pub(super) type Sheet = [u32; 3];
 
 /// Joins the residues that ladders have bridges of: a tree is a sheet.
 impl Twin for sheet_join::Views<'_> {
@@ -45,9 +50,9 @@ impl Twin for sheet_number::Views<'_> {
             parents,
             counts,
             sheets,
-            ranges,
             listed,
         } = self;
+        let sheets: &mut [Sheet] = cast_slice_mut(sheets);
         for structure in StructureSpan::live(header, structures) {
             let residues = structure.residues();
             let ladders = residues.clone().flat_map(|residue| {
@@ -63,13 +68,12 @@ impl Twin for sheet_number::Views<'_> {
             for root in residues.clone() {
                 if parents[root] as usize == root {
                     sheet += 1;
-                    sheets[root] = sheet;
-                    (ranges[2 * root], ranges[2 * root + 1]) = (first, first);
+                    sheets[root] = [sheet, first, first];
                     first += counts[root];
                 }
             }
             for (root, key) in ladders {
-                let place = &mut ranges[2 * root + 1];
+                let [_, _, place] = &mut sheets[root];
                 listed[BRIDGES_MAX / 2 * residues.start + *place as usize] = key;
                 *place += 1;
             }

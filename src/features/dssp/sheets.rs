@@ -110,8 +110,7 @@ impl Feature for Sheets {
         r.launch_threads(RESIDUES, args);
 
         let counts = r.zeros("sheet_ladder_counts", RESIDUES, 1);
-        let sheets = r.device("sheet_numbers", RESIDUES, 1);
-        let ranges = r.device("sheet_ladder_ranges", RESIDUES, 2);
+        let sheets = r.device("sheets", RESIDUES, 3);
         let listed = r.device("sheet_ladders", RESIDUES, BRIDGES_MAX / 2);
         let args = sheet_number::Args {
             header,
@@ -120,13 +119,11 @@ impl Feature for Sheets {
             parents,
             counts,
             sheets,
-            ranges,
             listed,
         };
         r.launch_blocks(STRUCTURES, args);
 
-        let pairs = r.nulls_unless_written::<i32>(TableName::Residues, "bridge_pairs", 6);
-        let labels = r.results::<i32>(TableName::Residues, "sheet_labels", 3);
+        let columns = r.nulls_unless_written::<i32>(TableName::Residues, "sheet_columns", 9);
         let args = sheet_columns::Args {
             header,
             structures,
@@ -138,13 +135,10 @@ impl Feature for Sheets {
             spans,
             parents,
             sheets,
-            ranges,
             listed,
-            pairs: pairs.buffer,
-            labels: labels.buffer,
+            columns: columns.buffer,
         };
         r.launch_threads(RESIDUES, args);
-        (0..6).for_each(|value| r.column(pairs, value));
-        (0..3).for_each(|value| r.column(labels, value));
+        (0..9).for_each(|value| r.column(columns, value));
     }
 }
