@@ -26,8 +26,8 @@ impl Feature for Sheets {
                       more apart, have a parallel bridge if N-H of i+1 bonds to O of j and N-H of \
                       j to O of i-1, or the same with i and j exchanged; else an antiparallel one \
                       if i and j bond both ways, or i+1 to j-1 and j+1 to i-1; a ladder is a run of \
-                      bridges of one kind, joined over bulges of up to 5 residues on one strand and \
-                      2 on the other; a sheet is ladders that share residues; sheets are numbered \
+                      bridges of one kind, joined over bulges of up to 4 residues on one strand and \
+                      1 on the other; a sheet is ladders that share residues; sheets are numbered \
                       from 1 by their first residues, ladders from 1 by sheet, first residue and \
                       partner; bridge1 and bridge2 are BP1 and BP2 of mkdssp 4.2: a ladder writes \
                       bridge2 if one of its residues on the strand has a bridge1, and replaces an \
