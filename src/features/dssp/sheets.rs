@@ -31,7 +31,8 @@ impl Feature for Sheets {
                       from 1 by their first residues, ladders from 1 by sheet, first residue and \
                       partner; bridge1 and bridge2 are BP1 and BP2 of mkdssp 4.2: a ladder writes \
                       bridge2 if one of its residues on the strand has a bridge1, and replaces an \
-                      earlier bridge2; null where there is none",
+                      earlier bridge2; null where there is none; hb_nho_bonds and hb_ohn_bonds count \
+                      the partners in hb_* that are bonds",
             source: "Kabsch and Sander 1983, Biopolymers 22:2577",
             needs: &["dssp"],
         }

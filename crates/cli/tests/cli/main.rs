@@ -51,6 +51,7 @@ mod results;
 #[cfg(unix)]
 mod resume;
 mod sequences;
+mod sheets;
 mod signals;
 mod trajectories;
 mod validate;
