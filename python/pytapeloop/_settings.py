@@ -209,6 +209,7 @@ class Settings(TypedDict, total=False):
     hse_a: HseA
     hse_b: HseB
     dssp: Dssp
+    sheets: bool
     sasa: Sasa
     rsa: Rsa
     interface_residues: InterfaceResidues

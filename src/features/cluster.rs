@@ -2,7 +2,7 @@
 
 use super::cell_kind::CellKind;
 use super::columns::{ColumnDecl, ColumnKind, NULL_COUNT, TableName};
-use super::cpu::forest::Forest;
+use super::cpu::forest::{Forest, NO_TREE, root_of};
 use super::cpu::simd;
 use super::cpu::split::parts;
 use super::cutoff::Cutoff;
@@ -133,9 +133,6 @@ impl Feature for Cluster {
     }
 }
 
-/// The parent of a residue that is in no tree.
-pub(super) const NO_TREE: u32 = u32::MAX;
-
 /// Makes each selected residue with a C-alpha a tree of its own.
 impl Twin for cluster_start::Views<'_> {
     fn run(self) {
@@ -204,17 +201,6 @@ fn join_near<S: Simd>(
                 trees.join(residue, other);
             }
         });
-    }
-}
-
-/// The root of a residue's tree.
-fn root_of(parents: &[u32], mut residue: usize) -> usize {
-    loop {
-        let parent = parents[residue] as usize;
-        if parent == residue {
-            return residue;
-        }
-        residue = parent;
     }
 }
 

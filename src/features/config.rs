@@ -107,6 +107,8 @@ features! {
     SideChains, side_chains: side_chains::SideChains;
     /// Secondary structure and hydrogen bonds.
     Dssp, dssp: dssp::Dssp;
+    /// Bridges, ladders and sheets of secondary structure.
+    Sheets, sheets: dssp::Sheets;
     /// Solvent-accessible area.
     Sasa, sasa: sasa::Sasa;
     /// Relative solvent accessibility.

@@ -304,7 +304,7 @@ mod tests {
         let launches = args.chunks(kernel.params().len());
         let program = StepProgram::from_launches(launches.map(|args| (&kernel, args)));
         let error = Fusion::On.applies(&program, &device(None)).unwrap_err();
-        assert!(error.to_string().contains("200 values of 184"), "{error}");
+        assert!(error.to_string().contains("200 values of 192"), "{error}");
     }
 
     #[test]

@@ -345,18 +345,19 @@ impl<'a> FeatureRecorder<'a> {
         table: TableName,
         name: &str,
     ) -> Buffer<T> {
-        let results = self.nulls_unless_written::<T>(table, name);
+        let results = self.nulls_unless_written::<T>(table, name, 1);
         self.column(results, 0);
         results.buffer
     }
 
-    /// Results of one value a row, which are null where no kernel writes them.
+    /// Results of `values` a row, which are null where no kernel writes them.
     pub(super) fn nulls_unless_written<T: ResultNumber>(
         &mut self,
         table: TableName,
         name: &str,
+        values: usize,
     ) -> Results<T> {
-        let results = self.results::<T>(table, name, 1);
+        let results = self.results::<T>(table, name, values);
         self.nulls.push(T::result(results.buffer));
         results
     }

@@ -2,6 +2,7 @@
 //! against other programs, and at breaks and missing atoms.
 
 mod pieces;
+mod sheets;
 mod table;
 
 use crate::made_up::structure;
@@ -196,7 +197,8 @@ impl Naive {
         [gives.next(), gives.next(), takes.next(), takes.next()]
     }
 
-    fn ladders(&mut self, is_bond: &[Vec<usize>]) -> Vec<(Vec<usize>, Vec<usize>)> {
+    /// Whether each ladder is antiparallel, and the residues of its strands.
+    fn ladders(&mut self, is_bond: &[Vec<usize>]) -> Vec<(bool, Vec<usize>, Vec<usize>)> {
         let n = self.backbone.len();
         let bond = |donor: usize, acceptor: usize| is_bond[donor].contains(&acceptor);
         let inner = |residue: usize| {
@@ -257,7 +259,7 @@ impl Naive {
             }
             a += 1;
         }
-        ladders.into_iter().map(|(_, is, js)| (is, js)).collect()
+        ladders
     }
 
     fn is_bulge(
@@ -280,8 +282,8 @@ impl Naive {
             && (apart < 6 && ibj - iei < 3 || apart < 3)
     }
 
-    fn ss8(&mut self, version: DsspVersion) -> String {
-        let n = self.backbone.len();
+    /// The acceptors that each residue's N-H is bonded to.
+    fn acceptors(&self) -> Vec<Vec<usize>> {
         let acceptors = |donor: usize| -> Vec<usize> {
             let [first, second, ..] = self.best(donor);
             let strong = [first, second].into_iter().flatten();
@@ -290,9 +292,14 @@ impl Naive {
                 .map(|bond| bond.0)
                 .collect()
         };
-        let is_bond: Vec<_> = (0..n).map(acceptors).collect();
+        (0..self.backbone.len()).map(acceptors).collect()
+    }
+
+    fn ss8(&mut self, version: DsspVersion) -> String {
+        let n = self.backbone.len();
+        let is_bond = self.acceptors();
         let mut ss = vec![b'-'; n];
-        for (is, js) in self.ladders(&is_bond) {
+        for (_, is, js) in self.ladders(&is_bond) {
             let state = if is.len() > 1 { b'E' } else { b'B' };
             for strand in [is, js] {
                 let residues = &mut ss[strand[0]..=*strand.last().unwrap()];

@@ -78,7 +78,7 @@ fn features() -> FeatureConfig {
     let mut features = FeatureConfig::default();
     features.cluster.select = ["A", "L", "V"].map(String::from).to_vec();
     (features.ligands.keep, features.hydrogen_bonds.keep) = (true, true);
-    features.atoms.keep = true;
+    (features.atoms.keep, features.sheets.keep) = (true, true);
     features.residue_depth = residue_depth::OF_MODEL;
     features
 }

@@ -34,8 +34,8 @@ from tables import Run, config_of
 
 # In the order of the feature set. Of oracles with one column the first is golden.
 MODULES = (
-    "contacts", "half_spheres", "surface", "torsions", "side_chains", "secondary", "b_factors",
-    "interfaces", "depths", "chain_pairs", "networks", "ligands", "coordinates", "summaries",
+    "contacts", "half_spheres", "surface", "torsions", "side_chains", "secondary", "sheets",
+    "b_factors", "interfaces", "depths", "chain_pairs", "networks", "ligands", "coordinates", "summaries",
     "sequences", "headers",
 )  # fmt: skip
 for module in MODULES:

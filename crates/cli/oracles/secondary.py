@@ -15,6 +15,7 @@ import numpy as np
 
 from contacts import pair_columns
 from reference import EXACT, Rule, Values, oracle
+from tables import once
 
 NAMES = ("n", "ca", "c", "o")
 CA_CUTOFF = 9.0  # A; pairs of residues beyond it are not considered
@@ -321,17 +322,23 @@ def partner_of(field, number, row_of):
     return row_of.get(number + int(offset), np.nan), float(energy)
 
 
+def output_of_mkdssp(text, *options):
+    """The lines that mkdssp writes for a file of this text; None: it failed."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, table = Path(folder) / "dump.cif", Path(folder) / "dump.out"
+        source.write_text(text)
+        command = ["mkdssp", "--quiet", *options, source, table]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        return None if done.returncode or not table.exists() else table.read_text().splitlines()
+
+
+@once
 def run_mkdssp(model):
     """The lines of residues that mkdssp prints, with the row of each; None: it failed."""
     text, rows = mkdssp_file(model)
-    with tempfile.TemporaryDirectory() as folder:
-        source, table = Path(folder) / "dump.cif", Path(folder) / "dump.dssp"
-        source.write_text(text)
-        command = ["mkdssp", "--quiet", "--output-format", "dssp", source, table]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode or not table.exists():
-            return None
-        lines = table.read_text().splitlines()
+    lines = output_of_mkdssp(text, "--output-format", "dssp")
+    if lines is None:
+        return None
     start = next(i for i, line in enumerate(lines) if line.startswith("  #  RESIDUE"))
     lines = [line for line in lines[start + 1 :] if line[13] != "!"]
     return list(zip(lines, rows, strict=True)) if len(lines) == len(rows) else None

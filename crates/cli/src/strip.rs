@@ -510,8 +510,11 @@ mod tests {
         assert_eq!(energy.class(1).as_deref(), Some("v0"));
         let partner = vec![Some(7.0), Some(2.0), None];
         let partner = Track::new("hb_nho1", dssp, "", partner, Meaning::Numbers);
-        let drawn = draw(&sequence(&[0, 0, 0]), &[energy, partner]);
-        assert!(drawn.contains(">Indices, which are not drawn: hb_nho1<"));
+        let bridge = vec![Some(7.0), Some(2.0), None];
+        let sheets = Some(FeatureName::Sheets);
+        let bridge = Track::new("bridge1", sheets, "", bridge, Meaning::Numbers);
+        let drawn = draw(&sequence(&[0, 0, 0]), &[energy, partner, bridge]);
+        assert!(drawn.contains(">Indices, which are not drawn: hb_nho1, bridge1<"));
         assert!(drawn.contains(">-0.5 to -3 kcal/mol<"), "{drawn}");
     }
 

@@ -1,6 +1,20 @@
 //! Connected components as trees, as kernels/forest.cuh has them: a node's parent is before it, and
 //! a root is its own parent.
 
+/// The parent of a node that is in no tree.
+pub(in super::super) const NO_TREE: u32 = u32::MAX;
+
+/// The root of a node's tree, among the parents of all nodes of the batch.
+pub(in super::super) fn root_of(parents: &[u32], mut node: usize) -> usize {
+    loop {
+        let parent = parents[node] as usize;
+        if parent == node {
+            return node;
+        }
+        node = parent;
+    }
+}
+
 /// Trees of some nodes of one structure, whose first is node `start` of the batch.
 pub(in super::super) struct Forest<'a> {
     pub(in super::super) parents: &'a mut [u32],

@@ -5,20 +5,27 @@ mod bond_table;
 mod bonds;
 mod bridge_partners;
 mod hydrogen_bonds;
+mod ladder_bridges;
+mod ladder_search;
 mod ladders;
 mod secondary_structure;
+mod sheet_columns;
+mod sheet_number;
+mod sheets;
 
 use super::cell_kind::CellKind;
 use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
 use super::feature::{About, Feature, SettingField, choice, own_chain};
 use super::kernels;
-use super::layout::RESIDUES;
+use super::layout::{Bridges, RESIDUES};
 use super::recorder::FeatureRecorder;
+use super::results::Results;
 use super::summary;
 use crate::record::Buffer;
 pub use bond_table::HydrogenBonds;
 use bonds::Hydrogen;
 pub(super) use hydrogen_bonds::{Acceptors, BondInputs, Peptides};
+pub use sheets::Sheets;
 
 /// The program whose rules apply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,6 +71,67 @@ pub(super) fn amide_hydrogens(r: &mut FeatureRecorder<'_>) -> Buffer<Hydrogen> {
     };
     r.launch_threads(RESIDUES, args);
     r.share(AmideHydrogens(hydrogens)).0
+}
+
+/// The best hydrogen bonds and the bridges of each residue, which features share.
+#[derive(Clone, Copy)]
+struct Patterns {
+    hydrogens: Buffer<Hydrogen>,
+    /// `[residues, 4]`: two acceptors of the N-H, then two donors to the O.
+    partners: Results<i32>,
+    energies: Results<f32>,
+    bridges: Buffer<Bridges>,
+}
+
+/// The best hydrogen bonds and the bridges of each residue, by the settings of [`Dssp`].
+fn patterns(r: &mut FeatureRecorder<'_>) -> Patterns {
+    if let Some(patterns) = r.shared() {
+        return patterns;
+    }
+    let (header, structures, residues) = (r.header(), r.structures(), r.residues());
+    let (ca, cells, backbone) = (r.ca(), r.cells(CellKind::Ca), r.backbone());
+    let hydrogens = amide_hydrogens(r);
+    let bridges = r.device("bridges", RESIDUES, 1);
+    let (partners, energies) = if r.is_requested::<Dssp>() {
+        (
+            r.results(TableName::Residues, "bond_partners", 4),
+            r.results(TableName::Residues, "bond_energies", 4),
+        )
+    } else {
+        (
+            r.kept_results("bond_partners", 4),
+            r.kept_results("bond_energies", 4),
+        )
+    };
+    let args = kernels::hydrogen_bonds::Args {
+        header,
+        structures,
+        residues,
+        atoms: ca,
+        cells,
+        backbone,
+        hydrogens,
+        partners: partners.buffer,
+        energies: energies.buffer,
+        own_chain: u32::from(r.settings::<Dssp>().own_chain),
+    };
+    r.launch_warps(RESIDUES, args);
+    let args = kernels::bridge_partners::Args {
+        header,
+        structures,
+        residues,
+        hydrogens,
+        partners: partners.buffer,
+        energies: energies.buffer,
+        bridges,
+    };
+    r.launch_threads(RESIDUES, args);
+    r.share(Patterns {
+        hydrogens,
+        partners,
+        energies,
+        bridges,
+    })
 }
 
 impl Feature for Dssp {
@@ -156,39 +224,15 @@ impl Feature for Dssp {
     }
 
     fn record(&self, r: &mut FeatureRecorder<'_>) {
-        let (header, structures, residues) = (r.header(), r.structures(), r.residues());
-        let (ca, cells, backbone) = (r.ca(), r.cells(CellKind::Ca), r.backbone());
-        let hydrogens = amide_hydrogens(r);
-        let bridges = r.device("bridges", RESIDUES, 1);
-        let marks = r.zeros("ladder_marks", RESIDUES, 1);
         let states = r.results::<i32>(TableName::Residues, "secondary_structure", 2);
-        let partners = r.results::<i32>(TableName::Residues, "bond_partners", 4);
-        let energies = r.results::<f32>(TableName::Residues, "bond_energies", 4);
-        let is_v4 = u32::from(self.version == DsspVersion::V4);
-
-        let args = kernels::hydrogen_bonds::Args {
-            header,
-            structures,
-            residues,
-            atoms: ca,
-            cells,
-            backbone,
+        let Patterns {
             hydrogens,
-            partners: partners.buffer,
-            energies: energies.buffer,
-            own_chain: u32::from(self.own_chain),
-        };
-        r.launch_warps(RESIDUES, args);
-        let args = kernels::bridge_partners::Args {
-            header,
-            structures,
-            residues,
-            hydrogens,
-            partners: partners.buffer,
-            energies: energies.buffer,
+            partners,
+            energies,
             bridges,
-        };
-        r.launch_threads(RESIDUES, args);
+        } = patterns(r);
+        let (header, structures) = (r.header(), r.structures());
+        let marks = r.zeros("ladder_marks", RESIDUES, 1);
         let args = kernels::ladders::Args {
             header,
             structures,
@@ -200,14 +244,14 @@ impl Feature for Dssp {
         let args = kernels::secondary_structure::Args {
             header,
             structures,
-            residues,
-            backbone,
+            residues: r.residues(),
+            backbone: r.backbone(),
             hydrogens,
             partners: partners.buffer,
             energies: energies.buffer,
             marks,
             states: states.buffer,
-            has_polyproline: is_v4,
+            has_polyproline: u32::from(self.version == DsspVersion::V4),
         };
         r.launch_threads(RESIDUES, args);
         r.column(states, 0);

@@ -58,7 +58,7 @@ impl Feature for Atoms {
     fn record(&self, r: &mut FeatureRecorder<'_>) {
         if self.keep {
             let settings: &Sasa = r.settings();
-            let areas = r.nulls_unless_written(TableName::Atoms, "atom_areas");
+            let areas = r.nulls_unless_written(TableName::Atoms, "atom_areas", 1);
             record_areas(
                 r,
                 areas,
@@ -89,7 +89,7 @@ pub(in crate::features) fn bound_atom_area() -> ColumnDecl {
 /// Areas of the atoms of residues and of ligands in the model with ligands, ions and glycans,
 /// `[atoms]` in A^2; null for atoms of neither.
 pub(in crate::features) fn bound_atom_areas(r: &mut FeatureRecorder<'_>) -> Results<f32> {
-    let areas = r.nulls_unless_written(TableName::Atoms, "bound_atom_areas");
+    let areas = r.nulls_unless_written(TableName::Atoms, "bound_atom_areas", 1);
     record_areas(r, areas, Part::Residues(CellKind::BoundAtoms), false);
     record_areas(r, areas, Part::Ligands, false);
     areas

@@ -46,7 +46,7 @@ impl Track {
     ) -> Self {
         let is_chains = matches!(meaning, Meaning::Chains(_));
         let is_indices = meaning == Meaning::Indices
-            || feature == Some(FeatureName::Dssp) && is_partner(name, unit);
+            || feature.is_some_and(|feature| is_partner(feature, name, unit));
         let range = range(values.iter().copied());
         let is_signed = range.is_some_and(|(min, _)| min < 0.0);
         let is_angle =
@@ -175,8 +175,8 @@ fn group(feature: FeatureName, column: &str) -> &'static str {
         }
         FeatureName::Torsions | FeatureName::CaGeometry => "Backbone",
         FeatureName::SideChains => "Side chains",
-        FeatureName::Dssp if column.starts_with("hb_") => "Hydrogen bonds",
-        FeatureName::Dssp => "Secondary structure",
+        FeatureName::Dssp | FeatureName::Sheets if column.starts_with("hb_") => "Hydrogen bonds",
+        FeatureName::Dssp | FeatureName::Sheets => "Secondary structure",
         FeatureName::Sasa | FeatureName::Rsa => "Solvent accessibility",
         FeatureName::InterfaceResidues => "Interface",
         FeatureName::Protrusion => "Protrusion",
@@ -189,9 +189,13 @@ fn group(feature: FeatureName, column: &str) -> &'static str {
     }
 }
 
-/// Whether a column of the feature `dssp` has the partners of hydrogen bonds. Their energies have a unit.
-fn is_partner(column: &str, unit: &str) -> bool {
-    column.starts_with("hb_") && unit.is_empty()
+/// Whether a column has the partners of hydrogen bonds, whose energies have a unit, or of bridges.
+fn is_partner(feature: FeatureName, column: &str, unit: &str) -> bool {
+    match feature {
+        FeatureName::Dssp => column.starts_with("hb_") && unit.is_empty(),
+        FeatureName::Sheets => ["bridge1", "bridge2"].contains(&column),
+        _ => false,
+    }
 }
 
 /// A unit with its signs: `A^2` as `Å²`.

@@ -52,6 +52,7 @@ mod results;
 #[cfg(unix)]
 mod resume;
 mod sequences;
+mod sheets;
 mod signals;
 mod trajectories;
 mod validate;

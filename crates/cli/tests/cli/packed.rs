@@ -52,7 +52,7 @@ fn inputs() -> tempfile::TempDir {
 /// Features that read every column of a structure.
 const FEATURES: [&str; 2] = [
     "--features",
-    "rsa,iface,dssp,wcn,torsions,b_factor,plddt,rg,contact_order",
+    "rsa,iface,dssp,sheets,wcn,torsions,b_factor,plddt,rg,contact_order",
 ];
 
 /// The tables and the rejected inputs of a run, which may reject some.

@@ -56,12 +56,13 @@ fn frames_have_the_values_of_pdb_files_with_their_coordinates() {
         let name = format!("1ubi-{frame:06}.pdb");
         fs::write(folder.path().join(name), pdb_of(frame)).unwrap();
     }
-    let expected = residues(&[str_of(folder.path())]);
+    let sheets = ["--set", "sheets=true"];
+    let expected = residues(&[&[str_of(folder.path())][..], &sheets].concat());
     let without_source = |line: &String| line.split_once(',').unwrap().1.to_owned();
     for ending in ["xtc", "dcd"] {
         let (input, topology) = (trajectory(ending), topology());
         let args = with_topology(&input, &topology);
-        let found = residues(&args);
+        let found = residues(&[&args[..], &sheets].concat());
         assert!(found[0].starts_with("source,structure,model,frame,time_ps,res_index"));
         assert!(found[1].starts_with(&format!("{}/1ubi-000000.{ending},", as_named(&input))));
         // The columns of the frame, and all others but the source.

@@ -279,6 +279,7 @@ fn noun(feature: FeatureName) -> &'static str {
         FeatureName::CaGeometry => "dihedrals and angles of the C-alpha trace",
         FeatureName::SideChains => "side-chain torsions",
         FeatureName::Dssp => "secondary structure",
+        FeatureName::Sheets => "bridges, ladders and sheets of strands",
         FeatureName::Sasa => "solvent-accessible surface area",
         FeatureName::Rsa => "relative solvent accessibility",
         FeatureName::InterfaceResidues => "distances to other chains",

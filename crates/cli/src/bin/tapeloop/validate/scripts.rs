@@ -21,8 +21,8 @@ macro_rules! scripts {
 scripts! {
     "make_tables.py" "agreement.py" "b_factors.py" "chain_pairs.py" "contacts.py" "coordinates.py"
     "depths.py" "golden.py" "half_spheres.py" "headers.py" "interfaces.py" "ligands.py"
-    "networks.py" "reference.py" "secondary.py" "sequences.py" "side_chains.py" "summaries.py"
-    "surface.py" "tables.py" "torsions.py"
+    "networks.py" "reference.py" "secondary.py" "sequences.py" "sheets.py" "side_chains.py"
+    "summaries.py" "surface.py" "tables.py" "torsions.py"
 }
 
 /// Packages that every script needs. The scripts skip, and list, comparisons whose package is
