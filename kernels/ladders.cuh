@@ -1,5 +1,5 @@
-// Ladders: runs of consecutive bridges, and runs that only bulges separate. Two kernels find them in the
-// same order.
+// Ladders: runs of consecutive bridges, and runs that only bulges separate. Two kernels find them
+// in the same order.
 #pragma once
 #include "dssp.cuh"
 
@@ -105,10 +105,10 @@ template <typename Taken> struct Ladders {
         return false;
     }
 
-    // Calls take(ladder) for the ladders that begin in the group of `residue`, in the order of their
-    // first residues, each before it is extended. Ladders whose first strands are GAP_MAX apart
-    // cannot join, so they form independent groups. There are none unless `residue` is the first of
-    // its group.
+    // Calls take(ladder, which) for the ladders of a group that are not joined to earlier ones, in
+    // their order, each before it is extended; `which` is its first bridge's place. Ladders whose
+    // first strands are GAP_MAX apart cannot join, so they form independent groups. Only the first
+    // residue of a group takes its ladders.
     template <typename Take> __device__ inline void each_of_group(int residue, Take take) const
     {
         if (!is_covered(residue))

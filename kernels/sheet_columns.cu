@@ -76,16 +76,16 @@ sheet_columns(const unsigned* header, const StructureSpan* structures, const Res
 {
     const unsigned end = units(header, RESIDUES).end;
     each_thread(header, RESIDUES, [&](unsigned residue) {
-        int* own = columns + SHEET_COLUMNS * residue;
+        int* row = columns + SHEET_COLUMNS * residue;
         // Atomics in L2 wrote the key, so the read bypasses L1.
         if (const unsigned key = __ldcg(&spans[residue])) {
             const unsigned root = root_of(parents, first_residue(key));
-            own[SHEET_COLUMN] = int(sheets[SHEET_VALUES * root + SHEET_NUMBER]);
+            row[SHEET_COLUMN] = int(sheets[SHEET_VALUES * root + SHEET_NUMBER]);
         }
         if (hydrogens[residue].w != INCOMPLETE) {
             for (unsigned side = 0; side < 2; ++side) {
                 const float* both = energies + 4 * residue + 2 * side;
-                own[BONDS_COLUMN + side] = (both[0] < -0.5f) + (both[1] < -0.5f);
+                row[BONDS_COLUMN + side] = (both[0] < -0.5f) + (both[1] < -0.5f);
             }
         }
         if (parents[residue] != residue)

@@ -19,7 +19,7 @@ sheet_number(const unsigned* header, const StructureSpan* structures, const unsi
              const unsigned* parents, unsigned* counts /* updated */, unsigned* sheets,
              unsigned* listed)
 {
-    __shared__ unsigned sums[2][BLOCK / 32], roots[BLOCK], begun[BLOCK];
+    __shared__ unsigned sums[2][BLOCK / 32], roots[BLOCK], ladders_begun[BLOCK];
     each_block(header, STRUCTURES, [&](unsigned structure_index) {
         const StructureSpan& structure = structures[structure_index];
         const unsigned start = structure.residue_start, end = start + structure.residue_count;
@@ -37,9 +37,9 @@ sheet_number(const unsigned* header, const StructureSpan* structures, const unsi
             const unsigned sheet = block_scan(sums[0], is_root, sheet_count);
             const unsigned first = block_scan(sums[1], count, ladder_count) - count;
             if (is_root) {
-                unsigned* own = sheets + SHEET_VALUES * residue;
-                own[SHEET_NUMBER] = sheet;
-                own[LADDERS_BEGIN] = own[LADDERS_END] = first;
+                unsigned* values = sheets + SHEET_VALUES * residue;
+                values[SHEET_NUMBER] = sheet;
+                values[LADDERS_BEGIN] = values[LADDERS_END] = first;
             }
             __syncthreads();
         }
@@ -50,13 +50,13 @@ sheet_number(const unsigned* header, const StructureSpan* structures, const unsi
             const unsigned count = residue < end ? ladders_from(keys, residue) : 0;
             const unsigned root = count > 0 ? root_of(parents, residue) : NO_TREE;
             roots[threadIdx.x] = root;
-            begun[threadIdx.x] = count;
+            ladders_begun[threadIdx.x] = count;
             __syncthreads();
             unsigned place = 0, ladders_end = 0;
             if (count > 0) {
                 place = ladders_end = sheets[SHEET_VALUES * root + LADDERS_END];
                 for (unsigned thread = 0; thread < BLOCK; ++thread) {
-                    const unsigned of_sheet = roots[thread] == root ? begun[thread] : 0;
+                    const unsigned of_sheet = roots[thread] == root ? ladders_begun[thread] : 0;
                     place += thread < threadIdx.x ? of_sheet : 0;
                     ladders_end += of_sheet;
                 }

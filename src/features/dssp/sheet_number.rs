@@ -57,8 +57,8 @@ impl Twin for sheet_number::Views<'_> {
             let residues = structure.residues();
             let ladders = residues.clone().flat_map(|residue| {
                 let keys = &keys[BRIDGES_MAX * residue..][..BRIDGES_MAX];
-                let own = (0..BRIDGES_MAX).map(move |which| ladder_key(residue, which));
-                let found = own.zip(keys).filter(|(own, key)| own == *key);
+                let first_keys = (0..BRIDGES_MAX).map(move |which| ladder_key(residue, which));
+                let found = first_keys.zip(keys).filter(|(first, key)| first == *key);
                 found.map(move |(key, _)| (root_of(parents, residue), key))
             });
             for (root, _) in ladders.clone() {

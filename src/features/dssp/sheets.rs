@@ -46,34 +46,39 @@ impl Feature for Sheets {
         if !self.keep {
             return Vec::new();
         }
-        let column = |name: String, kind, about: String| {
+        let column = |name: &str, kind, about: String| {
             ColumnDecl::residue(name, kind, "", about).reference(Tolerance::EXACT)
+        };
+        let of_bridges = |name: &str, kind, about: String| {
+            column(name, kind, about).idle_when("no residue with such a bridge was read")
         };
         let mut columns = Vec::new();
         for (number, which) in [(1, "first"), (2, "second")] {
-            let names = ["bridge", "ladder"].map(|name| format!("{name}{number}"));
-            let [bridge, ladder] = names;
+            let bridge = format!("bridge{number}");
             let about = format!("The residue of the {which} bridge, by its res_index.");
-            columns.push(column(bridge.clone(), ColumnKind::Count, about));
+            columns.push(of_bridges(&bridge, ColumnKind::Count, about));
             let about = format!("The kind of the {which} bridge.");
-            let name = format!("{bridge}_kind");
-            columns.push(column(name, ColumnKind::Text(KINDS), about));
+            columns.push(of_bridges(
+                &format!("{bridge}_kind"),
+                ColumnKind::Text(KINDS),
+                about,
+            ));
             let about = format!("The ladder of the {which} bridge, from 1 in its model.");
-            columns.push(column(ladder, ColumnKind::Count, about));
+            columns.push(of_bridges(
+                &format!("ladder{number}"),
+                ColumnKind::Count,
+                about,
+            ));
         }
         let about = "The sheet of the residue, from 1 in its model; that of the last ladder that has \
                      the residue or a bulge there.";
-        columns.push(column(
-            "sheet".to_owned(),
-            ColumnKind::Count,
-            about.to_owned(),
-        ));
+        columns.push(of_bridges("sheet", ColumnKind::Count, about.to_owned()));
         for (name, partners) in [("hb_nho", "acceptors"), ("hb_ohn", "donors")] {
             let about = format!(
                 "How many of the {partners} {name}1 and {name}2 are hydrogen bonds, whose energy is \
                  below -0.5 kcal/mol."
             );
-            columns.push(column(format!("{name}_bonds"), ColumnKind::Count, about));
+            columns.push(column(&format!("{name}_bonds"), ColumnKind::Count, about));
         }
         columns
     }
