@@ -172,7 +172,8 @@ def ten_thousand_calls():
 def test_ten_thousand_calls_leave_nothing_behind():
     """Those that fit in ten seconds, and 10,000 with ``TAPELOOP_CALLS=10000``."""
     before, after, made = in_a_process(ten_thousand_calls)
-    assert after[1:] == before[1:]
+    # A thread that was ending may be among those of before.
+    assert after[1] <= before[1] and after[2] <= before[2]
     assert after[0] - before[0] < 1024, f"kilobytes more after {made} calls"
 
 
@@ -191,7 +192,8 @@ def engines(some):
 
 def test_engines_leave_nothing_behind(some):
     before, after = in_a_process(engines, some)
-    assert after[1:] == before[1:]
+    # A thread that was ending may be among those of before.
+    assert after[1] <= before[1] and after[2] <= before[2]
     assert after[0] - before[0] < 8 << 10, "kilobytes more after 60 engines"
 
 
