@@ -37,7 +37,10 @@ const ARCTAN: [f32; 9] = [
 ];
 
 /// The same of arccos(t) / sqrt(1 - t) for 0 <= t <= 1, in t: 4.4.46.
-#[expect(clippy::approx_constant, reason = "the last is less than pi / 2, as published")]
+#[expect(
+    clippy::approx_constant,
+    reason = "the last is less than pi / 2, as published"
+)]
 const ARCCOS: [f32; 8] = [
     -0.001_262_491_1,
     0.006_670_09,

@@ -218,11 +218,11 @@ impl Feature for Sasa {
                     ..Tolerance::relative(0.02)
                 })
         };
-        let about_polar = match self.radii.name() {
-            "protor" => {
+        let about_polar = match built_in_name(self.radii) {
+            Some("protor") => {
                 "Of it, that of N, O, S, Se and P: sulphur counts as polar, as in FreeSASA's classes."
             }
-            "bondi" => "Of it, that of N, O, S, Se and P.",
+            Some("bondi") => "Of it, that of N, O, S, Se and P.",
             _ => "Of it, that of the atoms that are polar in the set of radii.",
         };
         vec![
@@ -257,6 +257,11 @@ impl Feature for Sasa {
     }
 }
 
+/// The name of a set that is not of a file.
+fn built_in_name(radii: Radii) -> Option<&'static str> {
+    radii.file_text().is_none().then_some(radii.name())
+}
+
 /// The publications of areas with a set of radii.
 fn source_of(settings: &Sasa) -> &'static str {
     macro_rules! source {
@@ -273,11 +278,11 @@ fn source_of(settings: &Sasa) -> &'static str {
             }
         };
     }
-    match settings.radii.name() {
-        "protor" => source!("Tsai et al. 1999, J Mol Biol 290:253"),
-        "naccess" => source!("NACCESS, Hubbard and Thornton 1993, University College London"),
-        "oons" => source!("Ooi et al. 1987, PNAS 84:3086"),
-        "bondi" => source!(
+    match built_in_name(settings.radii) {
+        Some("protor") => source!("Tsai et al. 1999, J Mol Biol 290:253"),
+        Some("naccess") => source!("NACCESS, Hubbard and Thornton 1993, University College London"),
+        Some("oons") => source!("Ooi et al. 1987, PNAS 84:3086"),
+        Some("bondi") => source!(
             "Bondi 1964, J Phys Chem 68:441, and Mantina et al. 2009, J Phys Chem A 113:5806"
         ),
         _ => source!("of a file"),

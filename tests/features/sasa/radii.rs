@@ -206,4 +206,11 @@ fn the_descriptions_say_whose_radii_and_classes_they_are() {
         assert!(found.contains(source), "{found}");
         assert!(about.contains(polar), "{about}");
     }
+    // A file may have the name of a set.
+    let file = Radii::of_file("protor", "types:\nC 1.7 apolar\natoms:\nANY CA C\n").unwrap();
+    assert_ne!(file, Radii::default());
+    let mut config = FeatureConfig::default();
+    config.sasa.radii = file;
+    let source = config.about(FeatureName::Sasa).source;
+    assert!(source.ends_with("radii: of a file"), "{source}");
 }
