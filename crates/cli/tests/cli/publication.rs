@@ -32,7 +32,8 @@ fn a_run_is_described_with_its_settings_counts_and_references() {
         "sasa: sum over the residue's atoms of 4 pi R^2 n / N",
         "(Shrake and Rupley 1973, J Mol Biol 79:351;",
         "Of files with several models the first was read.",
-        "Settings: sasa.points = 100; sasa.probe = 1.4; sasa.chains = \"all\"; sasa.radii = \"protor\".",
+        "Settings: sasa.algorithm = \"shrake-rupley\"; sasa.points = 100; sasa.slices = 20; sasa.probe = 1.4; \
+         sasa.chains = \"all\"; sasa.radii = \"protor\".",
         "radii: Tsai et al. 1999, J Mol Biol 290:253",
         "@article{tsai1999,",
         "differ from the defaults of tapeloop 0.1.0: sasa.points = 100. Formulas",

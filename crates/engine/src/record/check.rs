@@ -3,7 +3,7 @@
 use super::AXES_MAX;
 use super::buffer::{BufferDecl, BufferId, DType, View};
 use super::command::{Arg, Command, Launch};
-use super::kernel::{Access, Kernel, ParamKind};
+use super::kernel::{Access, Kernel, PARAMS_MAX, ParamKind};
 use super::recorder::Recording;
 use super::shape::Shape;
 use super::struct_arg::{Target, check_struct};
@@ -125,6 +125,13 @@ fn check_launch(recording: &Recording, launch: &Launch) -> Result<()> {
             launch.args.len(),
             kernel.params.len()
         )));
+    }
+    if kernel.params.len() > PARAMS_MAX {
+        return Err(Error::usage(format!(
+            "{} parameters, and a kernel has at most {PARAMS_MAX}",
+            kernel.params.len()
+        ))
+        .fix("pass some of them as fields of a struct"));
     }
     let mut seen: Vec<(BufferId, bool)> = Vec::new();
     for (index, (param, arg)) in kernel.params.iter().zip(&launch.args).enumerate() {
@@ -486,6 +493,28 @@ mod tests {
                 "{outcome:?} lacks {expected:?}"
             );
         }
+    }
+
+    #[test]
+    fn a_kernel_has_a_limited_number_of_parameters() {
+        let outcome = |more: usize| {
+            record(|r, x, y| {
+                let names = (0..more).map(|index| format!("more_{index}"));
+                let kernel = names.fold(kernel(), |kernel, name| {
+                    kernel.param(&name, ParamKind::Scalar(DType::F32))
+                });
+                let mut args = vec![x.into(), y.into(), 2f32.into()];
+                args.extend((0..more).map(|_| Arg::from(2f32)));
+                r.upload(x);
+                r.launch(&kernel, 1, &args);
+                r.download(y);
+            })
+        };
+        assert_eq!(outcome(PARAMS_MAX - 3), "ok");
+        assert!(has_parts(
+            &outcome(PARAMS_MAX - 2),
+            "201 parameters .. at most 200"
+        ));
     }
 
     #[test]

@@ -103,6 +103,9 @@ impl Access {
     }
 }
 
+/// The largest number of parameters of a kernel.
+pub const PARAMS_MAX: usize = 200;
+
 /// One parameter of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]

@@ -33,7 +33,7 @@ pub use command::{Arg, Command, Launch};
 pub(crate) use device_info::DeviceInfo;
 #[cfg(any(feature = "cuda", all(feature = "supervise", target_os = "linux")))]
 pub(crate) use kernel::DeviceCode;
-pub use kernel::{Access, CudaSource, Image, Kernel, Param, ParamKind};
+pub use kernel::{Access, CudaSource, Image, Kernel, PARAMS_MAX, Param, ParamKind};
 #[cfg(any(feature = "cuda", all(feature = "supervise", target_os = "linux")))]
 pub(crate) use launch_attributes::LaunchAttributes;
 pub use library_call::LibraryCall;

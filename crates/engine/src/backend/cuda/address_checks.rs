@@ -1,14 +1,14 @@
 //! Checks that operations use only memory of the slot and of adopted allocations.
 
 use super::allocations::{Allocations, Use, add_use};
-use super::module::{Function, Functions, PARAMS_MAX};
+use super::module::{Function, Functions};
 use super::slot_memory::SlotMemory;
 use super::stream::Stream;
 use super::timestamps::Timestamps;
 use crate::backend::{Call, FunctionId, Op, Space};
 use crate::error::{Error, Result};
 use crate::record::struct_arg::{pointers_of, words_of};
-use crate::record::{Access, ParamKind};
+use crate::record::{Access, PARAMS_MAX, ParamKind};
 use arrayvec::ArrayVec;
 use cudarc::driver::sys;
 use std::ffi::c_void;

@@ -9,14 +9,12 @@ use super::memory::size_text;
 use super::result_codes::{self, Code};
 use crate::backend::{Compilation, FunctionId};
 use crate::error::{Context as _, Error, ErrorKind, Result};
-use crate::record::{CudaSource, DeviceCode, Image, Kernel, LibraryCode, ParamKind};
+use crate::record::{CudaSource, DeviceCode, Image, Kernel, LibraryCode, PARAMS_MAX, ParamKind};
 use cudarc::driver::sys::{self, CUdevice_attribute, CUfunction_attribute, CUjit_option};
 use parking_lot::{Mutex, RwLock};
 use std::ffi::{CString, c_void};
 use std::sync::Arc;
 
-/// The most parameters of a kernel.
-pub(super) const PARAMS_MAX: usize = 192;
 /// Dynamic shared memory in bytes that every device has without opting in.
 const SHARED_BYTES_DEFAULT: u32 = 48 << 10;
 const LOG_BYTES: usize = 16 << 10;
