@@ -315,6 +315,7 @@ fn has(recording: &Recording, test: impl Fn(&Command) -> bool) -> bool {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
+    use super::PARAMS_MAX;
     use crate::record::{Access, Arg, Buffer, DType, Kernel, Recorder, Scalar, StructArg};
     use tapeloop_test_support::messages::has_parts;
 
@@ -500,9 +501,7 @@ mod tests {
         let outcome = |more: usize| {
             record(|r, x, y| {
                 let names = (0..more).map(|index| format!("more_{index}"));
-                let kernel = names.fold(kernel(), |kernel, name| {
-                    kernel.param(&name, ParamKind::Scalar(DType::F32))
-                });
+                let kernel = names.fold(kernel(), |kernel, name| kernel.scalar::<f32>(&name));
                 let mut args = vec![x.into(), y.into(), 2f32.into()];
                 args.extend((0..more).map(|_| Arg::from(2f32)));
                 r.upload(x);
