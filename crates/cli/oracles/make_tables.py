@@ -52,7 +52,8 @@ ASSUMED = {
     "contact_order.separation": "sequence",
     "dssp.chains": "all", "hse_a.chains": "all", "hse_a.radius": 12.0, "hse_b.chains": "all",
     "hse_b.radius": 12.0, "interface_residues.cutoff": 5.0, "ligand.cutoff": 4.5,
-    "protrusion.chains": "all", "protrusion.radius": 10.0, "sasa.chains": "all",
+    "protrusion.chains": "all", "protrusion.radius": 10.0, "rsa.scale": "tien2013",
+    "sasa.chains": "all",
     "sasa.probe": 1.4, "smooth.chains": "all", "smooth.radius": 10.0, "smooth.weighted": False,
     "wcn.chains": "all",
 }  # fmt: skip

@@ -170,7 +170,7 @@ impl Feature for Sasa {
                 }
                 SasaAlgorithm::LeeRichards => {
                     "sum over the residue's atoms of 4 pi R^2 / N times the sum, over N circles \
-                     at heights R (2 s + 1 - N) / N on the atom's sphere, of the part of the \
+                     at the heights R (2 s + 1 - N) / N along z, s < N, on the atom's sphere, of the part of the \
                      circle that lies in no other atom's sphere R of the model, R = radius + \
                      probe; radii of the set sasa.radii; sasa_total = sum over residues"
                 }
@@ -248,10 +248,11 @@ impl Feature for Sasa {
             let max = f64::from(PROBE_MAX_MILLI - radius_excess(self.radii)) / 1000.0;
             let (probe, radii) = (self.probe.angstrom(), self.radii.name());
             let message = format!("sasa.probe of {probe} A is more than {max} A");
-            return Err(Error::config(match self.radii {
+            let message = match self.radii {
                 protor if protor == Radii::default() => message,
                 _ => format!("{message} with sasa.radii = {radii:?}"),
-            }));
+            };
+            return Err(Error::config(message).fix("give a smaller probe"));
         }
         Ok(())
     }

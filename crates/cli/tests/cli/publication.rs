@@ -68,3 +68,22 @@ fn a_folder_that_no_run_wrote_is_refused() {
     fs::write(folder.path().join("other/run.json"), "{}").unwrap();
     assert!(refused("other").contains("lacks `config`"));
 }
+
+#[test]
+fn settings_and_sources_of_what_a_feature_needs_are_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let file = format!("{SAMPLES}/1hvr.pdb.gz");
+    let changed = ["--set", "sasa.points=100", "--set", "interfaces=true"];
+    let inputs = [&*file, "-o", str_of(&out), "--features", "interfaces"];
+    run_well(&[&inputs[..], &changed].concat());
+    let words = described(&out);
+    let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in [
+        "differ from the defaults of tapeloop 0.1.0: sasa.points = 100",
+        "sasa: sum over the residue's atoms of 4 pi R^2 n / N",
+        "@article{shrake1973,",
+    ] {
+        assert!(words.contains(part), "{part}: {words}");
+    }
+}

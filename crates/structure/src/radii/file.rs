@@ -46,6 +46,8 @@ pub(super) fn parse(text: &str) -> Result<Vec<ListedAtom>> {
     if text.len() > BYTES_MAX {
         return Err(Error::config(format!("it has over {BYTES_MAX} bytes")));
     }
+    // Editors on Windows write a byte order mark.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut section = None;
     let mut types: HashMap<&str, AtomType> = HashMap::new();
     // Types may follow the atoms.

@@ -142,6 +142,12 @@ fn files_are_read_and_equal_ones_are_one_set() {
 }
 
 #[test]
+fn a_file_may_begin_with_a_byte_order_mark() {
+    let atoms = file::parse("\u{feff}types:\nC_ALI 1.87 apolar\natoms:\nANY CA C_ALI\n").unwrap();
+    assert_eq!(atoms.len(), 1);
+}
+
+#[test]
 fn a_bad_line_is_named_with_its_field_and_the_fix() {
     let cases = [
         (

@@ -115,10 +115,11 @@ impl Methods {
 
     fn text(&self) -> String {
         let mut text = String::new();
-        let features = self.computed();
+        let computed = self.computed();
+        let features = self.with_needed(&computed);
         let paragraph = [
             self.first_sentences(),
-            self.features_sentence(&features),
+            self.features_sentence(&computed),
             self.settings_sentence(&features),
         ];
         wrap(&mut text, String::new(), 0, &paragraph.join(" "));
@@ -162,6 +163,21 @@ impl Methods {
             }
         }
         text
+    }
+
+    /// The features with all that their results need, whose settings decide values too, in the order of all
+    /// features.
+    fn with_needed(&self, features: &[FeatureName]) -> Vec<FeatureName> {
+        let mut needed = features.to_vec();
+        let mut seen = 0;
+        while let Some(&feature) = needed.get(seen) {
+            seen += 1;
+            let more = self.features.needs(feature);
+            let more: Vec<_> = more.filter(|name| !needed.contains(name)).collect();
+            needed.extend(more);
+        }
+        let all = FeatureName::ALL.iter().copied();
+        all.filter(|name| needed.contains(name)).collect()
     }
 
     /// The features that have a column with a value, in the order of their columns.
