@@ -286,17 +286,15 @@ unsafe impl Backend for SimBackend {
         let keep = |device: &mut Device| {
             device.filled.insert(memory.address(), Arc::clone(contents));
         };
-        let device = match self.enter("a copy that the host waits for") {
-            Ok(device) => device,
-            Err(error) => {
-                let mut device = self.shared.device.lock();
-                if device.supervised && device.check_lost().is_err() {
-                    keep(&mut device);
-                    return Ok(());
-                }
-                return Err(error);
-            }
-        };
+        // Under one lock, as another thread may restart a device that is lost.
+        let mut device = self.shared.device.lock();
+        device.enter();
+        if device.supervised && device.check_lost().is_err() {
+            keep(&mut device);
+            return Ok(());
+        }
+        device.check_lost()?;
+        device.forbid_in_capture("a copy that the host waits for")?;
         let lease = memory.lease_to_refill()?;
         let (mut device, _lease) = self.turn_with(device, memory, 0..bytes.len(), lease)?;
         device
