@@ -8,6 +8,6 @@ glycan_sasa_delta(const unsigned* header, const StructureSpan* structures,
                   const ResidueSpan* residues, const Atom* atoms, CELL_PARAMS, float* deltas,
                   unsigned first, unsigned points, unsigned probe)
 {
-    areas::write_glycan_deltas<shrake_rupley::ShrakeRupley>(header, structures, residues, atoms,
-                                    CELLS_OF_PARAMS, deltas, first, points, probe);
+    areas::write_glycan_deltas<shrake_rupley::ShrakeRupley>(
+        header, structures, residues, atoms, CELLS_OF_PARAMS, deltas, first, points, probe);
 }

@@ -5,9 +5,9 @@
 // one warp per residue.
 KERNEL(shrake_rupley::THREADS, shrake_rupley::RESIDENT)
 glycan_sasa_delta_slices(const unsigned* header, const StructureSpan* structures,
-                  const ResidueSpan* residues, const Atom* atoms, CELL_PARAMS, float* deltas,
-                  unsigned slices, unsigned probe)
+                         const ResidueSpan* residues, const Atom* atoms, CELL_PARAMS, float* deltas,
+                         unsigned slices, unsigned probe)
 {
-    areas::write_glycan_deltas<lee_richards::LeeRichards>(header, structures, residues, atoms,
-                                    CELLS_OF_PARAMS, deltas, 0, slices, probe);
+    areas::write_glycan_deltas<lee_richards::LeeRichards>(
+        header, structures, residues, atoms, CELLS_OF_PARAMS, deltas, 0, slices, probe);
 }

@@ -69,15 +69,10 @@ __device__ inline unsigned half_width(float cosine)
     return unsigned(fminf(cosine < 0.0f ? 0.5f - turns : turns, 0.49999997f) * TURN);
 }
 
-// What a neighbour buries of the circles of an atom: in the slice at height h, with the circle's
-// radius r (both of R = 1), the arc around `direction` up to the angle whose cosine is
-// -(t + z h) / (r d), where d = 1 / inverse is the neighbour's distance from the axis.
-struct Bite {
-    float inverse, z, t;
-    unsigned direction;
-};
-
-// Makes bites of the half spaces of an atom, which are listed after `before`.
+// Makes bites of the half spaces of an atom, which are listed after `before`. A bite is what a
+// neighbour buries of the circles of an atom, as 1 / d, z, t and a direction: in the slice at height
+// h, with the circle's radius r (both of R = 1), the arc around the direction up to the angle whose
+// cosine is -(t + z h) / (r d), where d is the neighbour's distance from the axis.
 __device__ inline void make_bites(const Context& c, Listed before, Listed listed)
 {
     const auto make = [&](unsigned place) {
@@ -194,7 +189,7 @@ __device__ inline bool open_turns(unsigned slices, Place place, Turns& turns, Se
         circle.height = float(int(2 * slice + 1) - int(slices)) / float(slices);
         circle.inverse = 1.0f / sqrtf(1.0f - circle.height * circle.height);
         unsigned window = 0, halvings = 0;
-        do {
+        for (;;) {
             // The last angle of the circle is in no window, so that a whole circle is a window too.
             const unsigned size = halvings > 0 ? 1u << (32 - halvings) : 0u;
             const unsigned next = window + size;
@@ -216,7 +211,7 @@ __device__ inline bool open_turns(unsigned slices, Place place, Turns& turns, Se
             window = next;
             if (window == 0)
                 break;
-        } while (true);
+        }
     }
     return true;
 }

@@ -5,8 +5,8 @@
 // residue.
 KERNEL(shrake_rupley::THREADS, shrake_rupley::RESIDENT)
 sasa_own_chain_slices(const unsigned* header, const StructureSpan* structures,
-               const ResidueSpan* residues, const Atom* atoms, CELL_PARAMS, float* areas,
-               unsigned slices, unsigned probe)
+                      const ResidueSpan* residues, const Atom* atoms, CELL_PARAMS, float* areas,
+                      unsigned slices, unsigned probe)
 {
     areas::write_areas<lee_richards::LeeRichards, shrake_rupley::Others::ONE_CHAIN>(
         header, structures, residues, atoms, CELLS_OF_PARAMS, areas, nullptr, 0, slices, probe);

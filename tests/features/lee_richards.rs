@@ -1,7 +1,9 @@
 //! Areas by Lee and Richards against a naive definition in double precision.
 
-use crate::made_up::{moved, structure, with_ligands};
-use crate::sasa::{atoms_of, bits, compute, only, radius, real, sample};
+use crate::made_up::{ring, structure, with_ligands};
+use crate::sasa::{
+    assert_is_the_same_alone_in_company_and_moved, atoms_of, compute, only, radius, real, sample,
+};
 use crate::{every_feature, tables};
 use std::f64::consts::PI;
 use std::slice;
@@ -114,20 +116,6 @@ fn areas_match_the_definition_at_any_number_of_slices() {
     assert_matches(&sample("1ubi.pdb"), &slices(20));
 }
 
-/// An atom among a ring of small bites, so that its circles have more open arcs than a kernel has room for
-/// at once.
-fn ring() -> Structure {
-    let mut s = structure(9, 3);
-    let count = s.xyz.len() - 1;
-    s.xyz[0] = [0; 3];
-    for atom in 1..=count {
-        let turn = 2.0 * PI * atom as f64 / count as f64;
-        let far = 6_240.0 + 30.0 * (atom % 3) as f64;
-        s.xyz[atom] = [far * turn.cos(), far * turn.sin(), 200.0 * turn.sin()].map(|x| x as i32);
-    }
-    s
-}
-
 #[test]
 fn circles_of_many_open_arcs_and_crowded_atoms_match() {
     assert!(ring().xyz.len() > 40);
@@ -147,21 +135,7 @@ fn circles_of_many_open_arcs_and_crowded_atoms_match() {
 
 #[test]
 fn a_structure_is_the_same_alone_in_company_and_moved() {
-    let structures: Vec<_> = (0..20).map(|n| structure(n * 7 % 120, n as u64)).collect();
-    let features = [FeatureName::Sasa, FeatureName::Rsa];
-    let config = || only(&features, slices(20));
-    let together = bits(&compute(config(), &structures));
-    let alone = structures
-        .iter()
-        .flat_map(|s| bits(&compute(config(), slice::from_ref(s))));
-    assert!(alone.eq(together.iter().cloned()));
-    let mut translated = structures;
-    for s in &mut translated {
-        s.xyz
-            .iter_mut()
-            .for_each(|p| *p = moved(*p, [1_234_567, -7_654_321, 999]));
-    }
-    assert_eq!(bits(&compute(config(), &translated)), together);
+    assert_is_the_same_alone_in_company_and_moved(&slices(20), 20);
 }
 
 /// Both algorithms come near the true areas, in every column of areas that there is.

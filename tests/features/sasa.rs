@@ -90,7 +90,7 @@ pub(crate) fn real(column: Column<'_>) -> &[f32] {
     }
 }
 
-pub(crate) fn bits(tables: &[FeatureTable]) -> Vec<Vec<u32>> {
+fn bits(tables: &[FeatureTable]) -> Vec<Vec<u32>> {
     let columns = tables.iter().flat_map(|t| t.columns(TableName::Residues));
     let bits = |column| real(column).iter().map(|value| value.to_bits()).collect();
     columns.map(bits).collect()
@@ -204,11 +204,13 @@ fn a_residue_without_atoms_has_no_area() {
     }
 }
 
-#[test]
-fn a_structure_is_the_same_alone_in_company_and_moved() {
-    let structures: Vec<_> = (0..40).map(|n| structure(n * 7 % 120, n as u64)).collect();
+/// Areas of `count` structures do not depend on the others of the batch, nor on where a structure is.
+pub(crate) fn assert_is_the_same_alone_in_company_and_moved(sasa: &Sasa, count: usize) {
+    let structures: Vec<_> = (0..count)
+        .map(|n| structure(n * 7 % 120, n as u64))
+        .collect();
     let features = [FeatureName::Sasa, FeatureName::Rsa];
-    let config = || only(&features, Sasa::default());
+    let config = || only(&features, sasa.clone());
     let together = bits(&compute(config(), &structures));
     let alone = structures
         .iter()
@@ -221,6 +223,11 @@ fn a_structure_is_the_same_alone_in_company_and_moved() {
             .for_each(|p| *p = moved(*p, [1_234_567, -7_654_321, 999]));
     }
     assert_eq!(bits(&compute(config(), &translated)), together);
+}
+
+#[test]
+fn a_structure_is_the_same_alone_in_company_and_moved() {
+    assert_is_the_same_alone_in_company_and_moved(&Sasa::default(), 40);
 }
 
 #[test]

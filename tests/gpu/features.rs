@@ -10,7 +10,7 @@ mod own_kernel;
 mod residue_depth;
 
 use crate::gpu::{self, device as gpu};
-use crate::made_up::{structure, with_ligands};
+use crate::made_up::{ring, structure, with_ligands};
 use crate::tables::{self, bits};
 use half::{bf16, f16};
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -340,19 +340,6 @@ fn settings_at_their_ends_agree() {
         }
         assert_agree_fused_or_not(&features, &gpu, &pool, &structures);
     }
-}
-
-/// An atom among a ring of small bites, whose circles have more open arcs than a lane has room for.
-fn ring() -> Structure {
-    let mut s = structure(9, 3);
-    let count = s.xyz.len() - 1;
-    s.xyz[0] = [0; 3];
-    for atom in 1..=count {
-        let turn = std::f64::consts::TAU * atom as f64 / count as f64;
-        let far = 6_240.0 + 30.0 * (atom % 3) as f64;
-        s.xyz[atom] = [far * turn.cos(), far * turn.sin(), 200.0 * turn.sin()].map(|x| x as i32);
-    }
-    s
 }
 
 #[test]

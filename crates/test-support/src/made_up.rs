@@ -1,6 +1,7 @@
 //! Random structures from a seed.
 
 use crate::random::Random;
+use std::f64::consts::TAU;
 use tapeloop_structure::{
     AtomClass, AtomDetails, Chain, Ligand, LigandAtom, LigandKind, LooseSpan, MISSING, Residue,
     Structure,
@@ -80,6 +81,20 @@ pub fn structure(residues: usize, seed: u64) -> Structure {
         s.element.push(7);
         s.class.push(AtomClass::of(*b"DA      ", *b"N3      ", 7));
         s.b_factor.push(f32::NAN);
+    }
+    s
+}
+
+/// An atom among a ring of others that each bury little of it: its circles have more open arcs than a lane
+/// of a kernel has room for.
+pub fn ring() -> Structure {
+    let mut s = structure(9, 3);
+    let count = s.xyz.len() - 1;
+    s.xyz[0] = [0; 3];
+    for atom in 1..=count {
+        let turn = TAU * atom as f64 / count as f64;
+        let far = 6_240.0 + 30.0 * (atom % 3) as f64;
+        s.xyz[atom] = [far * turn.cos(), far * turn.sin(), 200.0 * turn.sin()].map(|x| x as i32);
     }
     s
 }
