@@ -24,7 +24,7 @@ use tapeloop::features::{
 use tapeloop::pipeline::{Engine, EngineConfig, Wait};
 use tapeloop::record::{Element, Kernel, Recorder};
 use tapeloop::replay::{Mode, Policy};
-use tapeloop::structure::{MISSING, ReadOptions, Reader, Residue, Structure};
+use tapeloop::structure::{MISSING, Radii, ReadOptions, Reader, Residue, Structure};
 use tapeloop::workload::Workload;
 use tapeloop_test_support::repository;
 
@@ -229,6 +229,16 @@ fn assert_agree_fused_or_not(
     pool: &Arc<ThreadPool>,
     structures: &[Structure],
 ) {
+    assert_agree_by(&[Fusion::Off, Fusion::On], features, gpu, pool, structures);
+}
+
+fn assert_agree_by(
+    fusions: &[Fusion],
+    features: &FeatureConfig,
+    gpu: &Arc<dyn Backend>,
+    pool: &Arc<ThreadPool>,
+    structures: &[Structure],
+) {
     let run = |backend: &Arc<dyn Backend>, fusion| {
         let run = Run {
             backend,
@@ -243,7 +253,7 @@ fn assert_agree_fused_or_not(
     };
     let cpu: Arc<dyn Backend> = Arc::new(CpuBackend::new(Arc::clone(pool)));
     let expected = run(&cpu, Fusion::Off);
-    for fusion in [Fusion::Off, Fusion::On] {
+    for &fusion in fusions {
         let (_, unequal) = assert_agree(features, &run(gpu, fusion), &expected);
         assert_eq!(unequal, 0, "{fusion:?}");
     }
@@ -259,6 +269,30 @@ fn a_small_batch_agrees() {
     assert_agree_fused_or_not(&features(), &gpu, &pool, &structures);
     for features in contacts::configs().into_iter().chain(interfaces::configs()) {
         assert_agree_fused_or_not(&features, &gpu, &pool, &structures);
+    }
+}
+
+/// A race checker follows separate launches in seconds; the fused kernel takes minutes to
+/// compile for it.
+#[test]
+#[ignore = "needs a CUDA device"]
+fn a_small_batch_agrees_in_separate_launches() {
+    let pool = pool();
+    let gpu = gpu();
+    let mut structures = [40, 1, 70].map(|n| with_ligands(structure(n, n as u64), n as u64));
+    for algorithm in [SasaAlgorithm::ShrakeRupley, SasaAlgorithm::LeeRichards] {
+        for own_chain in [false, true] {
+            for radii in ["protor", "bondi"] {
+                let radii = Radii::named(radii).unwrap();
+                structures.iter_mut().for_each(|s| s.radii = radii);
+                let mut features = features();
+                features.sasa.algorithm = algorithm;
+                features.sasa.own_chain = own_chain;
+                features.sasa.radii = radii;
+                features.rsa.scale = RsaScale::Rose1985;
+                assert_agree_by(&[Fusion::Off], &features, &gpu, &pool, &structures);
+            }
+        }
     }
 }
 
