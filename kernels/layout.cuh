@@ -29,6 +29,18 @@ __device__ inline unsigned tag_chain(unsigned tag) { return tag >> 13; }
 constexpr unsigned CHAINS_MAX = 1u << 19;
 __device__ inline bool same_chain(unsigned a, unsigned b) { return (a ^ b) >> 13 == 0; }
 
+// What an atom can be in an interaction, as bits; 0 for none. `owner` is the index of its residue or
+// ligand in its structure.
+struct alignas(8) AtomRoles { unsigned owner, roles; };
+static_assert(sizeof(AtomRoles) == 8, "one 8-byte load");
+
+// The direction from the atoms that are bonded to a donor or acceptor to it, or the normal of a ring,
+// as a vector of length 2^14; zero if there is none. `centre` leads from an atom that stands for a
+// group to the group's centre, in 0.001 A; its fourth element is unused. That of a direction is 1 if two
+// or more atoms are bonded to the donor or acceptor.
+struct alignas(16) AtomFrame { short centre[4], direction[4]; };
+static_assert(sizeof(AtomFrame) == 16, "one 16-byte load");
+
 // The backbone of a residue; each atom may be missing.
 struct alignas(16) Backbone { Position n, ca, c, o; };
 static_assert(sizeof(Backbone) == 48, "three 16-byte loads");

@@ -12,22 +12,19 @@ template <typename Each> __device__ inline unsigned count_partners(Each each)
     return count;
 }
 
-// Calls write(row, other) for each partner of a residue, with the rows in the partners' order. A
-// structure's rows lie in its room: rooms[], [structures, 2], has the first row and the number of
-// rows. If the rows exceed the room, none is written. A residue's rows end at ends[]; `unsorted` is
-// scratch memory.
+// Calls write(row, other) for each partner of a residue or atom, with the rows in the partners' order.
+// The structure's residues or atoms are `units` from `start` on. Its rows lie in its room: room[0] is
+// the first row, and room[1] the number of rows. If the rows exceed the room, none is written. The
+// rows of a residue or atom end at ends[]; `unsorted` is scratch memory.
 template <typename Each, typename Write>
-__device__ inline void list_partners(const StructureSpan* structures, unsigned structure_index,
-                                     unsigned residue, const unsigned* rooms, const int* ends,
-                                     unsigned* unsorted, Each each, Write write)
+__device__ inline void list_in_room(const unsigned* room, const int* ends, unsigned start,
+                                    unsigned units, unsigned unit, unsigned* unsorted, Each each,
+                                    Write write)
 {
-    const StructureSpan& structure = structures[structure_index];
-    const unsigned start = structure.residue_start;
-    const unsigned total = unsigned(ends[start + structure.residue_count - 1]);
-    if (total > rooms[2 * structure_index + 1])
+    const unsigned total = unsigned(ends[start + units - 1]);
+    if (total > room[1])
         return;
-    const unsigned first = rooms[2 * structure_index]
-        + (residue > start ? unsigned(ends[residue - 1]) : 0);
+    const unsigned first = room[0] + (unit > start ? unsigned(ends[unit - 1]) : 0);
     unsigned count = 0;
     each([&](bool is_partner, unsigned other) {
         const unsigned found = __ballot_sync(~0u, is_partner);
@@ -43,4 +40,15 @@ __device__ inline void list_partners(const StructureSpan* structures, unsigned s
             row += unsorted[first + compared] < other;
         write(row, other);
     }
+}
+
+// list_in_room for a residue. rooms[] is [structures, 2].
+template <typename Each, typename Write>
+__device__ inline void list_partners(const StructureSpan* structures, unsigned structure_index,
+                                     unsigned residue, const unsigned* rooms, const int* ends,
+                                     unsigned* unsorted, Each each, Write write)
+{
+    const StructureSpan& structure = structures[structure_index];
+    list_in_room(rooms + 2 * structure_index, ends, structure.residue_start, structure.residue_count,
+                 residue, unsorted, each, write);
 }

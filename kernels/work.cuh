@@ -135,6 +135,22 @@ __device__ inline unsigned block_scan(unsigned* warp_sums, unsigned value, unsig
     return sum;
 }
 
+// Sums degrees[start ...] of `count` units up to and including each of them, with a block of BLOCK.
+__device__ inline void sum_degrees(unsigned start, unsigned count, const int* degrees, int* ends,
+                                   unsigned* warp_sums)
+{
+    unsigned base = 0;
+    for (unsigned step = 0; step < count; step += BLOCK) {
+        const unsigned offset = step + threadIdx.x;
+        const bool is_unit = offset < count;
+        const unsigned degree = is_unit ? unsigned(degrees[start + offset]) : 0;
+        const unsigned sum = block_scan(warp_sums, degree, base);
+        if (is_unit)
+            ends[start + offset] = int(sum);
+        __syncthreads();
+    }
+}
+
 // The sum over all threads of a block of BLOCK, always added in the same order.
 template <typename T> __device__ inline T block_sum(T* shared, T value)
 {

@@ -143,6 +143,8 @@ features! {
     Ligands, ligands: ligands::Ligands;
     /// The table of interfaces.
     Interfaces, interfaces: interfaces::Interfaces;
+    /// The table of interactions.
+    Interactions, interactions: interactions::Interactions;
 }
 
 impl FeatureName {

@@ -13,6 +13,7 @@ use super::kernels::{
 };
 use super::layout::{Atom, REACH, RESIDUES};
 use super::recorder::FeatureRecorder;
+use super::results::ResultBuffer;
 use crate::error::{Error, Result};
 use crate::record::Buffer;
 
@@ -203,7 +204,11 @@ impl Feature for Contacts {
             own_chain,
         };
         r.launch_warps(RESIDUES, args);
-        r.list_pairs(TableName::Contacts, &lists, vec![distances, min_distances]);
+        r.list_pairs(
+            TableName::Contacts,
+            &lists,
+            [distances, min_distances].map(ResultBuffer::Real).to_vec(),
+        );
     }
 
     fn check(&self) -> Result<()> {
@@ -253,7 +258,11 @@ impl Contacts {
             own_chain,
         };
         r.launch_warps(RESIDUES, args);
-        r.list_pairs(TableName::Contacts, &lists, vec![min_distances; 2]);
+        r.list_pairs(
+            TableName::Contacts,
+            &lists,
+            vec![ResultBuffer::Real(min_distances); 2],
+        );
     }
 
     /// The nearest residues of each, by points.
@@ -282,7 +291,7 @@ impl Contacts {
             own_chain: u32::from(self.own_chain),
         };
         r.launch_warps(RESIDUES, args);
-        let reals = vec![distances, min_distances];
+        let reals = [distances, min_distances].map(ResultBuffer::Real).to_vec();
         r.pairs_of_residues(TableName::Contacts, count, partners, reals);
     }
 
@@ -305,7 +314,7 @@ impl Contacts {
             own_chain: u32::from(self.own_chain),
         };
         r.launch_warps(RESIDUES, args);
-        let reals = vec![min_distances; 2];
+        let reals = vec![ResultBuffer::Real(min_distances); 2];
         r.pairs_of_residues(TableName::Contacts, count, partners, reals);
     }
 }

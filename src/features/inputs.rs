@@ -1,6 +1,8 @@
 //! The upload buffers. A buffer exists only if a feature asked for it.
 
-use super::layout::{Atom, Backbone, ChainSpan, Position, ResidueSpan, StructureSpan, Tile};
+use super::layout::{
+    Atom, AtomFrame, AtomRoles, Backbone, ChainSpan, Position, ResidueSpan, StructureSpan, Tile,
+};
 use crate::record::Buffer;
 
 /// The channel that every structure by experiment has: the file's B factor of the C-alpha.
@@ -26,6 +28,10 @@ pub(super) struct Inputs {
     pub(super) atoms: Option<Buffer<Atom>>,
     /// All atoms and those of ligands, `[atoms]`. Glycans come first among ligands.
     pub(super) bound_atoms: Option<Buffer<Atom>>,
+    /// What each atom can be in an interaction, `[atoms]`, and its direction or its group's centre.
+    /// Both include atoms of ligands.
+    pub(super) roles: Option<Buffer<AtomRoles>>,
+    pub(super) frames: Option<Buffer<AtomFrame>>,
     /// The span of each ligand, `[ligands]`.
     pub(super) ligands: Option<Buffer<ResidueSpan>>,
     /// For each atom of a ligand the index of that ligand in its structure, `[atoms]`; all bits

@@ -6,8 +6,8 @@
 //! or a twin with other parameters does not compile.
 
 use super::layout::{
-    Atom, AtomTag, Backbone, Bridges, ChainSpan, Position, ResidueSpan, SideChain, StructureSpan,
-    Tile,
+    Atom, AtomFrame, AtomRoles, AtomTag, Backbone, Bridges, ChainSpan, Position, ResidueSpan,
+    SideChain, StructureSpan, Tile,
 };
 use crate::record::{Arg, Buffer, DType, Element, Image, Kernel, Recorder, TwinLaunch};
 use std::sync::Arc;
@@ -44,6 +44,8 @@ macro_rules! structs {
 }
 structs!(
     Atom,
+    AtomFrame,
+    AtomRoles,
     AtomTag,
     Backbone,
     Bridges,

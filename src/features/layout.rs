@@ -211,6 +211,28 @@ impl AtomTag {
     }
 }
 
+/// What an atom can be in an interaction, as the bits of [`Roles`](crate::structure::Roles); 0 for
+/// none. `owner` is the index of its residue or ligand in its structure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct AtomRoles {
+    pub(super) owner: u32,
+    pub(super) roles: u32,
+}
+const _: () = assert!(size_of::<AtomRoles>() == 8);
+
+/// The direction from the atoms that are bonded to a donor or acceptor to it, or the normal of a ring,
+/// as a vector of length 2^14; zero if there is none. `centre` leads from an atom that stands for a
+/// group to the group's centre, in 0.001 A; its fourth element is unused. That of a direction is 1 if two or
+/// more atoms are bonded to the donor or acceptor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct AtomFrame {
+    pub(super) centre: [i16; 4],
+    pub(super) direction: [i16; 4],
+}
+const _: () = assert!(size_of::<AtomFrame>() == 16);
+
 /// The backbone of a residue; each atom may be missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]

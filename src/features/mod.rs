@@ -28,6 +28,7 @@ mod grid;
 mod half_sphere;
 mod image;
 mod inputs;
+mod interactions;
 mod interface_residues;
 mod interfaces;
 mod kernels;
@@ -78,6 +79,7 @@ pub use feature::{About, Setting};
 pub use fused::Fusion;
 pub use image::{KERNEL_TARGETS, KERNELS_HASH, NVCC_VERSION, image, images};
 pub use inputs::{B_CA, PLDDT};
+pub use interactions::INTERACTION_KINDS;
 pub use own_kernels::{OWN_KERNEL_HEADER, OwnColumn, OwnKernel, OwnKernelSettings, Threads};
 pub use reals::Reals;
 pub use recorder::FeatureBuffers;
@@ -223,7 +225,10 @@ impl Workload for Features {
             let fix = format!("read it with the radii {wanted:?}, or set sasa.radii to {read:?}");
             return Err(Error::input(message).fix(fix));
         }
-        let extent = pack::extent(structure)?;
+        let mut extent = pack::extent(structure)?;
+        if self.config.computes(FeatureName::Interactions) {
+            extent = interactions::with_room(extent, structure);
+        }
         Ok(if self.config.computes(FeatureName::ResidueDepth) {
             residue_depth::with_point_room(extent, structure)
         } else {

@@ -2,6 +2,7 @@
 
 use super::grid::{ATOM_CELL_SHIFT, Grid};
 use super::inputs::{B_CA, Inputs, PLDDT};
+use super::interactions::{chemistry_of, write_frames, write_roles};
 use super::layout::{
     ATOMS, AXES, Atom, AtomTag, Backbone, CELLS, CHAINS, ChainSpan, LIGANDS, PAIR_ROOM, Position,
     RESIDUES, ResidueSpan, STRUCTURES, StructureSpan, TILE, TILES, Tile,
@@ -84,6 +85,11 @@ pub(super) fn write(
     }
     if let Some(buffer) = inputs.ligands {
         write_ligands(views.take(buffer), structure, offset);
+    }
+    if let (Some(roles), Some(frames)) = (inputs.roles, inputs.frames) {
+        let chemistry = chemistry_of(structure);
+        write_roles(views.take(roles), &chemistry);
+        write_frames(views.take(frames), &chemistry, structure);
     }
     if let Some(buffer) = inputs.backbone {
         let position = |atom| structure.position(atom).map_or(Position::NONE, Into::into);

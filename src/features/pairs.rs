@@ -1,12 +1,12 @@
-//! Tables with a row for each pair of residues. How many pairs a structure has depends on its data:
-//! a kernel counts each residue's pairs, `pair_ends` sums them up, and another kernel lists them in
-//! the structure's room. The results of a structure whose pairs exceed its room are computed again in
+//! Tables with a row for each pair of residues or of atoms. How many pairs a structure has depends on
+//! its data: a kernel counts the pairs of each, `pair_ends` sums them up, and another kernel lists
+//! them in the structure's room. The results of a structure whose pairs exceed its room are computed again in
 //! a larger one.
 
 use super::columns::NULL_COUNT;
 use super::entries::Entries;
-use super::kernels::{Twin, pair_ends};
-use super::layout::{PAIR_ROOM, RESIDUES, STRUCTURES, StructureSpan};
+use super::kernels::{Twin, interaction_ends, pair_ends};
+use super::layout::{ATOMS, PAIR_ROOM, RESIDUES, STRUCTURES, StructureSpan};
 use super::recorder::FeatureRecorder;
 use super::results::ResultBuffer;
 use super::table::{SharedColumns, SizedRows, Values};
@@ -20,17 +20,19 @@ use std::ops::Range;
 pub(super) struct PairTable {
     table: TableName,
     rows: PairsOf,
-    /// The second residue of each pair.
+    /// The second residue or atom of each pair.
     partners: Buffer<i32>,
-    /// The columns of reals.
-    reals: Vec<Buffer<f32>>,
+    /// The other columns.
+    columns: Vec<ResultBuffer>,
 }
 
 /// Where the rows of each residue are.
 #[derive(Clone, Copy, Debug)]
 enum PairsOf {
-    /// In the structure's room, `[rooms, rows_per_unit]`, up to the residue's end, `[residues]`.
+    /// In the structure's room, `[rooms, rows_per_unit]`, up to the end of the residue or atom, by the
+    /// axis of these.
     Room {
+        axis: usize,
         ends: Buffer<i32>,
         rows_per_unit: usize,
     },
@@ -41,14 +43,15 @@ enum PairsOf {
 /// The buffers with which a kernel lists pairs in a structure's room.
 #[derive(Clone, Copy)]
 pub(super) struct PairLists {
+    axis: usize,
     rows_per_unit: usize,
     /// The room of each structure, `[structures, 2]`: the first row, and the number of rows.
     pub(super) rooms: Buffer<u32>,
-    /// For each residue the end of its rows in its structure's, `[residues]`.
+    /// For each residue or atom the end of its rows in its structure's.
     pub(super) ends: Buffer<i32>,
     /// Scratch memory, `[rooms, rows_per_unit]`.
     pub(super) unsorted: Buffer<u32>,
-    /// The second residue of each pair, `[rooms, rows_per_unit]`.
+    /// The second residue or atom of each pair, `[rooms, rows_per_unit]`.
     pub(super) partners: Buffer<i32>,
 }
 
@@ -61,9 +64,7 @@ impl FeatureRecorder<'_> {
         degrees: Buffer<i32>,
         rows_per_unit: usize,
     ) -> PairLists {
-        let named = |what: &str| format!("{name}_{what}");
-        let ends = self.recorder.download_buffer(&named("ends"), RESIDUES, 1);
-        self.downloads.push(ResultBuffer::Count(ends));
+        let ends = self.pair_ends(name, RESIDUES);
         let args = pair_ends::Args {
             header: self.header(),
             structures: self.structures(),
@@ -71,7 +72,44 @@ impl FeatureRecorder<'_> {
             ends,
         };
         self.launch_blocks(STRUCTURES, args);
+        self.lists_up_to(name, RESIDUES, ends, rows_per_unit)
+    }
+
+    /// [`Self::pair_lists`] of pairs of atoms.
+    pub(super) fn atom_pair_lists(
+        &mut self,
+        name: &str,
+        degrees: Buffer<i32>,
+        rows_per_unit: usize,
+    ) -> PairLists {
+        let ends = self.pair_ends(name, ATOMS);
+        let args = interaction_ends::Args {
+            header: self.header(),
+            structures: self.structures(),
+            degrees,
+            ends,
+        };
+        self.launch_blocks(STRUCTURES, args);
+        self.lists_up_to(name, ATOMS, ends, rows_per_unit)
+    }
+
+    fn pair_ends(&mut self, name: &str, axis: usize) -> Buffer<i32> {
+        let name = format!("{name}_ends");
+        let ends = self.recorder.download_buffer(&name, axis, 1);
+        self.downloads.push(ResultBuffer::Count(ends));
+        ends
+    }
+
+    fn lists_up_to(
+        &mut self,
+        name: &str,
+        axis: usize,
+        ends: Buffer<i32>,
+        rows_per_unit: usize,
+    ) -> PairLists {
+        let named = |what: &str| format!("{name}_{what}");
         PairLists {
+            axis,
             rows_per_unit,
             rooms: self.pair_rooms(&named("rooms"), rows_per_unit),
             ends,
@@ -83,6 +121,15 @@ impl FeatureRecorder<'_> {
     /// A buffer of reals of listed pairs.
     pub(super) fn listed_reals(&mut self, lists: &PairLists, name: &str) -> Buffer<f32> {
         self.pair_reals(name, PAIR_ROOM, lists.rows_per_unit)
+    }
+
+    /// A buffer of integers of listed pairs.
+    pub(super) fn listed_counts(&mut self, lists: &PairLists, name: &str) -> Buffer<i32> {
+        let buffer = self
+            .recorder
+            .download_buffer(name, PAIR_ROOM, lists.rows_per_unit);
+        self.downloads.push(ResultBuffer::Count(buffer));
+        buffer
     }
 
     /// A buffer of the second residues of pairs, of `elements` for each unit of `axis`.
@@ -100,14 +147,15 @@ impl FeatureRecorder<'_> {
         buffer
     }
 
-    /// Adds the columns of listed pairs: both residues, and the reals.
+    /// Adds the columns of listed pairs: both residues or atoms, and the others.
     pub(super) fn list_pairs(
         &mut self,
         table: TableName,
         lists: &PairLists,
-        reals: Vec<Buffer<f32>>,
+        columns: Vec<ResultBuffer>,
     ) {
         let rows = PairsOf::Room {
+            axis: lists.axis,
             ends: lists.ends,
             rows_per_unit: lists.rows_per_unit,
         };
@@ -115,7 +163,7 @@ impl FeatureRecorder<'_> {
             table,
             rows,
             partners: lists.partners,
-            reals,
+            columns,
         });
     }
 
@@ -125,13 +173,13 @@ impl FeatureRecorder<'_> {
         table: TableName,
         count: usize,
         partners: Buffer<i32>,
-        reals: Vec<Buffer<f32>>,
+        columns: Vec<ResultBuffer>,
     ) {
         self.buffers.pairs.push(PairTable {
             table,
             rows: PairsOf::Residue(count),
             partners,
-            reals,
+            columns,
         });
     }
 }
@@ -139,7 +187,7 @@ impl FeatureRecorder<'_> {
 impl PairTable {
     /// The number of its columns.
     pub(super) fn column_count(&self) -> usize {
-        2 + self.reals.len()
+        2 + self.columns.len()
     }
 
     /// The extent that a structure needs for its pairs; `None` if its extent is large enough.
@@ -150,13 +198,14 @@ impl PairTable {
         extent: Extent,
     ) -> Option<Extent> {
         let PairsOf::Room {
+            axis,
             ends,
             rows_per_unit,
         } = self.rows
         else {
             return None;
         };
-        let last = offset[RESIDUES] as usize + (extent[RESIDUES] as usize).checked_sub(1)?;
+        let last = offset[axis] as usize + (extent[axis] as usize).checked_sub(1)?;
         let rows = views.get(ends)[last] as usize;
         let units = u32::try_from(rows.div_ceil(rows_per_unit)).unwrap_or(u32::MAX);
         (units > extent[PAIR_ROOM]).then(|| extent.with(PAIR_ROOM, units))
@@ -174,35 +223,35 @@ impl PairTable {
         let mut pairs = Pairs {
             first: Vec::new(),
             second: Vec::new(),
-            reals: vec![Vec::new(); self.reals.len()],
+            columns: self.columns.iter().map(ResultBuffer::no_values).collect(),
         };
         for (&(offset, extent), rows) in items.iter().zip(rows) {
             let start = pairs.first.len();
             self.read_item(views, offset, extent, &mut pairs);
             rows[self.table as usize] = start..pairs.first.len();
         }
-        let reals = pairs.reals.into_iter().map(Values::Real);
-        let residues = [pairs.first, pairs.second].map(Values::Count);
-        columns.0[self.table as usize] = residues.into_iter().chain(reals).collect();
+        let sides = [pairs.first, pairs.second].map(Values::Count);
+        columns.0[self.table as usize] = sides.into_iter().chain(pairs.columns).collect();
     }
 
     /// Adds the rows of an item. Adds none if they have outgrown the item's room.
     fn read_item(&self, views: &ReadViews<'_>, offset: Extent, extent: Extent, pairs: &mut Pairs) {
-        let residues = offset[RESIDUES] as usize..(offset[RESIDUES] + extent[RESIDUES]) as usize;
+        let units = |axis: usize| offset[axis] as usize..(offset[axis] + extent[axis]) as usize;
         match self.rows {
             PairsOf::Room {
+                axis,
                 ends,
                 rows_per_unit,
             } => {
-                let ends = &views.get(ends)[residues];
+                let ends = &views.get(ends)[units(axis)];
                 let rows = ends.last().map_or(0, |&end| end as usize);
                 if rows > extent[PAIR_ROOM] as usize * rows_per_unit {
                     return;
                 }
                 let mut before = 0;
-                for (residue, &end) in (0..).zip(ends) {
+                for (unit, &end) in (0..).zip(ends) {
                     let count = (end - before) as usize;
-                    pairs.first.extend(std::iter::repeat_n(residue, count));
+                    pairs.first.extend(std::iter::repeat_n(unit, count));
                     before = end;
                 }
                 let first = offset[PAIR_ROOM] as usize * rows_per_unit;
@@ -210,7 +259,7 @@ impl PairTable {
             }
             PairsOf::Residue(count) => {
                 let partners = views.get(self.partners);
-                for (residue, row) in (0..).zip(residues) {
+                for (residue, row) in (0..).zip(units(RESIDUES)) {
                     let rows = &partners[row * count..][..count];
                     let found = rows.iter().take_while(|&&partner| partner != NULL_COUNT);
                     let found = found.count();
@@ -225,8 +274,8 @@ impl PairTable {
     fn read_rows(&self, views: &ReadViews<'_>, rows: Range<usize>, pairs: &mut Pairs) {
         let partners = &views.get(self.partners)[rows.clone()];
         pairs.second.extend_from_slice(partners);
-        for (buffer, reals) in self.reals.iter().zip(&mut pairs.reals) {
-            reals.extend_from_slice(&views.get(*buffer)[rows.clone()]);
+        for (buffer, values) in self.columns.iter().zip(&mut pairs.columns) {
+            buffer.add_to(views, rows.clone(), values);
         }
     }
 }
@@ -235,7 +284,7 @@ impl PairTable {
 struct Pairs {
     first: Vec<i32>,
     second: Vec<i32>,
-    reals: Vec<Vec<f32>>,
+    columns: Vec<Values>,
 }
 
 /// Sums the numbers of pairs over the residues of each structure.
@@ -252,6 +301,20 @@ impl Twin for pair_ends::Views<'_> {
     }
 }
 
+/// Sums the numbers of interactions over the atoms of each structure.
+impl Twin for interaction_ends::Views<'_> {
+    fn run(self) {
+        let structures = StructureSpan::live(self.header, self.structures);
+        for structure in structures {
+            let mut sum = 0;
+            for atom in structure.along(ATOMS as u32) {
+                sum += self.degrees[atom];
+                self.ends[atom] = sum;
+            }
+        }
+    }
+}
+
 /// Each residue that has rows in its structure's room, with their range. Leaves out structures
 /// whose rows have outgrown their room.
 pub(super) fn listed_rows(
@@ -259,11 +322,21 @@ pub(super) fn listed_rows(
     rooms: &[u32],
     ends: &[i32],
 ) -> Vec<(usize, Range<usize>)> {
+    listed_rows_of(structures, rooms, ends, StructureSpan::residues)
+}
+
+/// [`listed_rows`] of the residues or atoms that `units` returns for a structure.
+pub(super) fn listed_rows_of(
+    structures: &[StructureSpan],
+    rooms: &[u32],
+    ends: &[i32],
+    units: fn(&StructureSpan) -> Range<usize>,
+) -> Vec<(usize, Range<usize>)> {
     // Rooms of pairs count rows.
     let rows = Entries {
         ends,
         rooms,
         per_unit: 1,
     };
-    rows.all(structures, StructureSpan::residues)
+    rows.all(structures, units)
 }

@@ -7,8 +7,8 @@ use super::inputs::Inputs;
 use super::interfaces::{InterfaceBuffers, InterfaceColumns};
 use super::kernels::{BuiltIn, WithCode};
 use super::layout::{
-    ATOMS, Atom, Backbone, CHAINS, ChainSpan, LIGANDS, Position, RESIDUES, ResidueSpan, STRUCTURES,
-    StructureSpan, TILES, Tile,
+    ATOMS, Atom, AtomFrame, AtomRoles, Backbone, CHAINS, ChainSpan, LIGANDS, Position, RESIDUES,
+    ResidueSpan, STRUCTURES, StructureSpan, TILES, Tile,
 };
 use super::pairs::PairTable;
 use super::reals::Reals;
@@ -458,6 +458,16 @@ impl<'a> FeatureRecorder<'a> {
     /// All atoms and those of ligands, `[atoms]`. Glycans come first among ligands.
     pub(super) fn bound_atoms(&mut self) -> Buffer<Atom> {
         self.input(|inputs| &mut inputs.bound_atoms, "bound_atoms", ATOMS, 1)
+    }
+
+    /// What each atom can be in an interaction, `[atoms]`.
+    pub(super) fn roles(&mut self) -> Buffer<AtomRoles> {
+        self.input(|inputs| &mut inputs.roles, "roles", ATOMS, 1)
+    }
+
+    /// The direction of each atom, or the centre and normal of its group, `[atoms]`.
+    pub(super) fn frames(&mut self) -> Buffer<AtomFrame> {
+        self.input(|inputs| &mut inputs.frames, "frames", ATOMS, 1)
     }
 
     /// The span of each ligand, `[ligands]`.

@@ -13,6 +13,7 @@ use super::table_decl::TableName;
 use crate::record::{Buffer, Recorder};
 use crate::workload::ReadViews;
 use half::{bf16, f16};
+use std::ops::Range;
 
 /// A result column: every `stride`-th element of a buffer, from index `value` on. These are the
 /// values at this index of each row.
@@ -40,6 +41,29 @@ impl ResultBuffer {
             ResultBuffer::Real(buffer) => recorder.download(buffer),
             ResultBuffer::F16(buffer) => recorder.download(buffer),
             ResultBuffer::Bf16(buffer) => recorder.download(buffer),
+        }
+    }
+}
+
+impl ResultBuffer {
+    /// No values of the buffer's type.
+    pub(super) fn no_values(&self) -> Values {
+        match self {
+            ResultBuffer::Count(_) => Values::Count(Vec::new()),
+            _ => Values::Real(Vec::new()),
+        }
+    }
+
+    /// Adds elements of the buffer to values of its type.
+    pub(super) fn add_to(self, views: &ReadViews<'_>, range: Range<usize>, values: &mut Values) {
+        match (self, values) {
+            (ResultBuffer::Count(buffer), Values::Count(values)) => {
+                values.extend_from_slice(&views.get(buffer)[range]);
+            }
+            (ResultBuffer::Real(buffer), Values::Real(values)) => {
+                values.extend_from_slice(&views.get(buffer)[range]);
+            }
+            _ => unreachable!("columns of pairs are counts or f32"),
         }
     }
 }

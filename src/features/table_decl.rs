@@ -21,6 +21,8 @@ pub enum TableName {
     Interfaces,
     /// One row per heavy atom of a residue or of a ligand.
     Atoms,
+    /// One row per interaction of two atoms, or of two groups of atoms.
+    Interactions,
 }
 
 /// The declaration of a table.
@@ -60,6 +62,9 @@ pub enum RowKind {
     /// atoms, those of its atoms without a residue (nucleotides and caps), and those of ligands'
     /// atoms, glycans first. Results of atoms without a residue are null.
     Atom,
+    /// A pair of atoms, each of which may stand for a group. The first two columns are the indices of
+    /// the atoms in the structure, in the order of [`RowKind::Atom`].
+    AtomPair,
 }
 
 /// All tables, in the order of their variants, in which the program writes them.
@@ -120,6 +125,13 @@ const DECLS: &[TableDecl] = &[
         about: "heavy atom of a residue or ligand",
         key: Some("atoms"),
     },
+    TableDecl {
+        table: TableName::Interactions,
+        name: "interactions",
+        rows: RowKind::AtomPair,
+        about: "interaction of two residues or ligands",
+        key: Some("interactions"),
+    },
 ];
 
 impl TableName {
@@ -147,7 +159,7 @@ impl TableName {
             RowKind::Residue => RESIDUES,
             RowKind::Chain => CHAINS,
             RowKind::Structure => STRUCTURES,
-            RowKind::ResiduePair(_) | RowKind::ChainPair => PAIR_ROOM,
+            RowKind::ResiduePair(_) | RowKind::ChainPair | RowKind::AtomPair => PAIR_ROOM,
             RowKind::Ligand => LIGANDS,
             RowKind::Atom => ATOMS,
         }
@@ -193,6 +205,10 @@ mod tests {
                 | RowKind::Structure
                 | RowKind::Ligand
                 | RowKind::Atom => {}
+                RowKind::AtomPair => {
+                    let names = [&columns[0].name, &columns[1].name];
+                    assert_eq!(names, ["atom_index_1", "atom_index_2"]);
+                }
             }
         }
     }

@@ -15,6 +15,7 @@ mod dssp;
 mod example;
 mod golden;
 mod instructions;
+mod interactions;
 mod interfaces;
 mod kernel_code;
 mod lee_richards;

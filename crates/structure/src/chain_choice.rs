@@ -90,8 +90,12 @@ impl Structure {
             let next = molecules.len() as u32;
             ligand.molecule = *molecules.entry(ligand.molecule).or_insert(next);
         }
+        let has_chemistry = self.chemistry.is_some();
         *self = assembly::extract_chains(self, kept)?;
         self.ligands = ligands;
+        if has_chemistry {
+            self.find_chemistry();
+        }
         Ok(())
     }
 
@@ -115,6 +119,7 @@ impl Structure {
             && starts.is_sorted()
             && residue_atoms + loose == atoms as u64
             && self.loose.iter().all(|span| (span.chain as usize) < chains)
+            && self.has_matching_loose_residues()
             && self
                 .residues
                 .iter()

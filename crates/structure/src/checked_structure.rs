@@ -147,6 +147,18 @@ fn check_parts(structure: &Structure) -> Result<()> {
         "the structure has another number of atom names than of atoms"
     } else if ![0, atoms].contains(&structure.atom_details.len()) {
         "the structure has details of another number of atoms than it has"
+    } else if !structure.has_matching_loose_residues() {
+        "its residues without a row do not have its loose atoms"
+    } else if structure.chemistry.as_ref().is_some_and(|chemistry| {
+        chemistry.atom_count()
+            != atoms
+                + structure
+                    .ligands
+                    .iter()
+                    .map(|ligand| ligand.atoms.len())
+                    .sum::<usize>()
+    }) {
+        "its chemistry is that of another number of atoms than it has"
     } else if !have_radii(structure.class.iter(), radii)
         || !(structure.ligands.iter())
             .all(|ligand| have_radii(ligand.atoms.iter().map(|atom| &atom.class), radii))

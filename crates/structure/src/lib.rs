@@ -24,6 +24,7 @@ mod chain_choice;
 mod chain_split;
 mod checked_structure;
 mod checks;
+mod chemistry;
 mod components;
 mod compression;
 mod conformer;
@@ -64,11 +65,13 @@ pub use atom_table::BFactorField;
 pub use b_factor_fields::{BFactorFields, ResidueBFactors};
 pub use checked_structure::CheckedStructure;
 pub use checks::{Check, CheckSet, Finding, Findings};
+pub use chemistry::{Chemistry, ChemistrySource, Roles};
 pub use format::Format;
 pub use input::Input;
 pub use model::{
     Assembly, AtomDetails, BFactorKind, Chain, Channel, Frame, Ligand, LigandAtom, LigandKind,
-    LooseSpan, MISSING, Residue, ResidueFlags, SequenceResidue, Structure, Truncation, Uniprot,
+    LooseResidue, LooseSpan, MISSING, Residue, ResidueFlags, SequenceResidue, Structure,
+    Truncation, Uniprot,
 };
 pub use radii::Radii;
 pub use read_budget::ReadBudget;

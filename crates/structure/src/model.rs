@@ -3,6 +3,7 @@
 use super::atom_class::AtomClass;
 use super::atom_name::AtomName;
 use super::checks::Findings;
+use super::chemistry::Chemistry;
 use super::radii::Radii;
 use super::read_limits::reserve;
 use crate::Result;
@@ -66,6 +67,12 @@ pub struct Structure {
     pub atom_start: Vec<u32>,
     /// The atoms after those of the last residue, as spans of one chain each.
     pub loose: Vec<LooseSpan>,
+    /// The residues that these atoms are of, in their order. Empty unless
+    /// [`ReadOptions::chemistry`](super::ReadOptions::chemistry) asks for it.
+    pub loose_residues: Vec<LooseResidue>,
+    /// What the atoms can take part in. `None` unless
+    /// [`ReadOptions::chemistry`](super::ReadOptions::chemistry) asks for it.
+    pub chemistry: Option<Arc<Chemistry>>,
     /// Chains in order of first appearance: those with rows, then those of loose atoms only.
     /// [`Residue::chain`] and [`LooseSpan::chain`] index them.
     pub chains: Vec<Chain>,
@@ -313,6 +320,23 @@ pub struct LooseSpan {
     pub chain: u32,
     /// Number of atoms.
     pub atom_count: u32,
+}
+
+/// A residue without a row: a nucleotide or a cap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LooseResidue {
+    /// Index into [`Structure::chains`].
+    pub chain: u32,
+    /// Number of atoms.
+    pub atom_count: u32,
+    /// The author's residue number; `None` if the file has no number.
+    pub auth_seq_id: Option<i32>,
+    /// Insertion code, 0 for none.
+    pub ins_code: u8,
+    /// Component id, padded with spaces.
+    pub comp_id: [u8; 8],
+    /// As [`Residue::parent_comp_id`].
+    pub parent_comp_id: [u8; 8],
 }
 
 /// One amino-acid residue.

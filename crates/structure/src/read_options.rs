@@ -62,6 +62,10 @@ pub struct ReadOptions {
     pub sequences: bool,
     /// Whether [`Structure::atom_details`](super::Structure::atom_details) is filled.
     pub atom_details: bool,
+    /// Whether [`Structure::chemistry`](super::Structure::chemistry) is filled, and
+    /// [`Structure::atom_details`](super::Structure::atom_details) and
+    /// [`Structure::loose_residues`](super::Structure::loose_residues), from which it follows.
+    pub chemistry: bool,
     /// The radii of atoms, and which of them are polar.
     pub radii: Radii,
     /// Whether the ligands include agents of crystallisation.
@@ -90,6 +94,7 @@ impl Default for ReadOptions {
             ligands: false,
             sequences: false,
             atom_details: false,
+            chemistry: false,
             radii: Radii::default(),
             agents: false,
             b_factor_kind: None,

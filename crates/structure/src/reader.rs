@@ -249,12 +249,15 @@ impl Reader {
         if models == Models::Joined {
             deposited = joined_models::join(deposited, table)?;
         }
-        let structures = if table.generators.is_empty() {
+        let mut structures = if table.generators.is_empty() {
             deposited
         } else {
             assembly::build_all(&deposited, &table.generators, &limits)?
         };
         limits.check_row_names(&structures)?;
+        if self.options.chemistry {
+            structures.iter_mut().for_each(Structure::find_chemistry);
+        }
         Ok(structures)
     }
 }

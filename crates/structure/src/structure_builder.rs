@@ -5,7 +5,9 @@ use std::collections::VecDeque;
 use super::atom_table::{Atom, AtomRun, AtomTable};
 use super::checks::Check;
 use super::components::Component;
-use super::model::{BFactorKind, LooseSpan, MISSING, Residue, ResidueFlags, Structure, Uniprot};
+use super::model::{
+    BFactorKind, LooseResidue, LooseSpan, MISSING, Residue, ResidueFlags, Structure, Uniprot,
+};
 use super::read_limits::reserve;
 use super::read_options::ReadOptions;
 use super::references::{ChainReferences, UniprotReferences};
@@ -65,6 +67,8 @@ pub(super) struct StructureBuilder<'a> {
     in_rows: bool,
     /// Whether the structure gets [`Structure::atom_details`].
     keeps_details: bool,
+    /// Whether it gets [`Structure::loose_residues`].
+    keeps_loose_residues: bool,
     /// The atoms of the last residue that did not match its template. The memory is for reuse.
     resolved: ResidueAtoms,
     /// Atoms of caps that files have among those of a residue: the residue's site, its chain, whether
@@ -107,7 +111,8 @@ impl<'a> StructureBuilder<'a> {
             templates: ResidueTemplates::table(),
             structure,
             in_rows: true,
-            keeps_details: options.atom_details,
+            keeps_details: options.atom_details || options.chemistry,
+            keeps_loose_residues: options.chemistry,
             resolved: ResidueAtoms::default(),
             caps: VecDeque::new(),
             references,
@@ -212,8 +217,17 @@ impl<'a> StructureBuilder<'a> {
         let template = self.templates.get(cap_component(is_start).template);
         let structure = &mut self.structure;
         template.apply(&atoms, &mut structure.class, &mut structure.atom_name);
-        self.push_atoms(&atoms, [cap_id(is_start); 2]);
-        self.add_loose(chain, atoms.len() as u32);
+        let comp_id = cap_id(is_start);
+        self.push_atoms(&atoms, [comp_id; 2]);
+        let chain = self.add_loose(chain, atoms.len() as u32);
+        self.add_loose_residue(LooseResidue {
+            chain,
+            atom_count: atoms.len() as u32,
+            auth_seq_id: None,
+            ins_code: 0,
+            comp_id,
+            parent_comp_id: *b"        ",
+        });
     }
 
     /// Adds atoms, whose classes and names have been added, of a component and of the one that it is a
@@ -257,7 +271,15 @@ impl<'a> StructureBuilder<'a> {
             return;
         }
         if !self.in_rows {
-            self.add_loose(chain, atoms.len() as u32);
+            let chain = self.add_loose(chain, atoms.len() as u32);
+            self.add_loose_residue(LooseResidue {
+                chain,
+                atom_count: atoms.len() as u32,
+                auth_seq_id: run.seq,
+                ins_code: run.ins_code,
+                comp_id: run.comp,
+                parent_comp_id: component.parent,
+            });
             return;
         }
         let index = |atom: u32| {
@@ -294,13 +316,21 @@ impl<'a> StructureBuilder<'a> {
         self.structure.atom_start.push(start);
     }
 
-    /// Adds atoms without a row to the last span, or to a new one if their chain is another.
-    fn add_loose(&mut self, chain: u32, atom_count: u32) {
+    fn add_loose_residue(&mut self, residue: LooseResidue) {
+        if self.keeps_loose_residues {
+            self.structure.loose_residues.push(residue);
+        }
+    }
+
+    /// Adds atoms without a row to the last span, or to a new one if their chain is another. Returns the
+    /// chain's index in the structure.
+    fn add_loose(&mut self, chain: u32, atom_count: u32) -> u32 {
         let chain = self.chain_index(chain);
         match self.structure.loose.last_mut() {
             Some(span) if span.chain == chain => span.atom_count += atom_count,
             _ => self.structure.loose.push(LooseSpan { chain, atom_count }),
         }
+        chain
     }
 
     /// Residues that are added from now on have no row.

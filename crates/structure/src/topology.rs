@@ -44,6 +44,9 @@ impl Reader {
             structure.ok_or_else(|| Error::input("the topology file has no model"))?;
         // Frames move the atoms of the polymer.
         structure.ligands.clear();
+        if options.chemistry {
+            structure.find_chemistry();
+        }
         let (table, selector) = self.last_file();
         // B factors are copied and decide nothing. A second selection from atoms whose B factors are
         // their numbers shows which of them the first one took.

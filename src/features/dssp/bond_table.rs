@@ -8,6 +8,7 @@ use super::super::kernels::{Twin, bond_degrees, bond_rows};
 use super::super::layout::{RESIDUES, StructureSpan};
 use super::super::pairs::listed_rows;
 use super::super::recorder::FeatureRecorder;
+use super::super::results::ResultBuffer;
 use super::amide_hydrogens;
 use super::hydrogen_bonds::{Acceptors, BondInputs, Peptides};
 use rayon::prelude::*;
@@ -92,7 +93,11 @@ impl Feature for HydrogenBonds {
             energies,
         };
         r.launch_warps(RESIDUES, args);
-        r.list_pairs(TableName::HydrogenBonds, &lists, vec![energies]);
+        r.list_pairs(
+            TableName::HydrogenBonds,
+            &lists,
+            vec![ResultBuffer::Real(energies)],
+        );
     }
 }
 

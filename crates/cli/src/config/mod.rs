@@ -209,6 +209,8 @@ impl Config {
         reading.agents = reading.ligands && features.ligands.keep_agents;
         reading.atom_details =
             features.atoms.keep && features.features.contains(&FeatureName::Atoms);
+        reading.chemistry =
+            features.interactions.keep && features.features.contains(&FeatureName::Interactions);
         reading.radii = features.sasa.radii;
         check_ligands(&mut keys, topology.is_some(), &reading);
         let reductions = resolve_reductions(&mut keys, &features);

@@ -51,6 +51,7 @@ pub(super) fn resolve_reading(keys: &mut Resolver, has_topology: bool) -> ReadOp
         ligands: false,
         sequences: false,
         atom_details: false,
+        chemistry: false,
         radii: Radii::default(),
         agents: false,
         assembly: keys.choice("assembly", &ASSEMBLIES),

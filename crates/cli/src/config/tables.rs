@@ -27,6 +27,7 @@ pub enum OutputTable {
 impl OutputTable {
     pub const RESIDUES: OutputTable = OutputTable::Features(TableName::Residues);
     pub const ATOMS: OutputTable = OutputTable::Features(TableName::Atoms);
+    pub const INTERACTIONS: OutputTable = OutputTable::Features(TableName::Interactions);
 
     /// All tables, in the order in which they are written.
     pub const ALL: [OutputTable; TableName::ALL.len() + 1] = {

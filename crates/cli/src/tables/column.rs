@@ -472,7 +472,8 @@ impl FeatureColumn {
                 | RowKind::ResiduePair(_)
                 | RowKind::Ligand
                 | RowKind::ChainPair
-                | RowKind::Atom => {
+                | RowKind::Atom
+                | RowKind::AtomPair => {
                     values.extend_from_slice(&feature[rows.clone()]);
                 }
             }

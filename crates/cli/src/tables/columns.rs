@@ -3,6 +3,7 @@
 use super::super::config::{ASSEMBLIES, OptionalColumns, OutputTable, Reduction};
 use super::atom_columns::atom_columns;
 use super::column::{Column, TextOfRow};
+use super::interaction_columns::interaction_columns;
 use super::structure_rows::{PairSide, StructureRows};
 use std::collections::HashSet;
 use std::sync::OnceLock;
@@ -104,6 +105,7 @@ pub(super) fn columns(
             RowKind::Ligand => ligand_columns(),
             RowKind::ChainPair => chain_pair_columns(name),
             RowKind::Atom => atom_columns(optional.ligands),
+            RowKind::AtomPair => interaction_columns(optional.ligands),
         },
         OutputTable::Variants => variant_columns(),
     });

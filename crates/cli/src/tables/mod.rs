@@ -8,6 +8,7 @@ mod annotation_column;
 mod arrow_batches;
 mod arrow_file;
 mod atom_columns;
+mod atom_owner;
 mod atom_rows;
 mod atom_values;
 mod cell;
@@ -16,6 +17,8 @@ mod columns;
 mod coordinates;
 mod csv_file;
 mod dictionary;
+mod interaction_columns;
+mod interaction_rows;
 mod ipc;
 mod json_file;
 mod nulls;
@@ -105,7 +108,12 @@ pub fn rows_bytes(settings: TableSettings, columns: usize, threads: usize) -> u6
     } else {
         0
     };
-    let row = columns * size_of::<f32>() + size_of::<Residue>() + atoms;
+    let interactions = if settings.written.contains(OutputTable::INTERACTIONS) {
+        ATOMS_OF_RESIDUE * interaction_rows::ATOM_BYTES
+    } else {
+        0
+    };
+    let row = columns * size_of::<f32>() + size_of::<Residue>() + atoms + interactions;
     (1 + part_file::groups_encoding_max(threads) as u64)
         * settings.rows_per_group as u64
         * row as u64

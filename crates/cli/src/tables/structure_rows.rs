@@ -1,8 +1,10 @@
 //! The rows of one structure in the tables.
 
 use super::super::config::OutputTable;
+use super::atom_owner::AtomOwner;
 use super::atom_rows::{AtomRows, selected_in};
 use super::coordinates::Coordinates;
+use super::interaction_rows::InteractionRows;
 use arrow_buffer::BooleanBuffer;
 use std::ops::Range;
 use std::sync::Arc;
@@ -23,6 +25,8 @@ pub struct StructureRows {
     pub(super) structure: Arc<Structure>,
     /// The atoms, if the table of atoms is computed.
     atom_rows: Option<AtomRows>,
+    /// The names of atoms, if the structure has interactions.
+    interaction_rows: Option<InteractionRows>,
     pub(super) atoms: u32,
     /// The number of atoms of each ligand.
     pub(super) ligand_atoms: Vec<u32>,
@@ -89,6 +93,8 @@ impl StructureRows {
         let ligand_atoms = structure.ligands.iter();
         let ligand_atoms = ligand_atoms.map(|ligand| ligand.atoms.len() as u32);
         let ligand_atoms = ligand_atoms.collect();
+        let has_interactions = features.rows(TableName::Interactions) > 0;
+        let interaction_rows = has_interactions.then(|| InteractionRows::new(&structure));
         let has_atoms = features.columns(TableName::Atoms).len() > 0;
         let atom_rows = has_atoms.then(|| AtomRows::take(&mut structure));
         let ligands = structure.ligands.into_iter().map(|ligand| Ligand {
@@ -123,6 +129,7 @@ impl StructureRows {
             },
             structure: Arc::new(structure),
             atom_rows,
+            interaction_rows,
             atoms,
             ligand_atoms,
             features: Arc::new(features),
@@ -176,6 +183,7 @@ impl StructureRows {
             name: self.name.clone(),
             structure: Arc::clone(&self.structure),
             atom_rows: None,
+            interaction_rows: None,
             atoms: self.atoms,
             ligand_atoms: Vec::new(),
             features: Arc::clone(&self.features),
@@ -217,7 +225,10 @@ impl StructureRows {
                 (RowKind::ResiduePair(_), Some(selected)) => {
                     return self.selected_pairs(name, selected);
                 }
-                (RowKind::ResiduePair(_), None) | (RowKind::ChainPair, _) => {
+                (RowKind::AtomPair, Some(selected)) => {
+                    return self.selected_interactions(selected);
+                }
+                (RowKind::ResiduePair(_) | RowKind::AtomPair, None) | (RowKind::ChainPair, _) => {
                     self.features.rows(name)
                 }
             },
@@ -267,7 +278,37 @@ impl StructureRows {
         both.set_slices().map(|(start, end)| start..end).collect()
     }
 
-    /// The residues of a row of a table of pairs.
+    /// The interactions whose residues have rows. Ligands, nucleotides and caps count as having one.
+    fn selected_interactions(&self, selected: &BooleanBuffer) -> Vec<Range<usize>> {
+        let interactions = self.features.rows(TableName::Interactions);
+        let both = BooleanBuffer::collect_bool(interactions, |row| {
+            let owners = self.interaction_owners(row);
+            owners.iter().all(|owner| match owner {
+                AtomOwner::Residue(residue) => selected.value(*residue),
+                AtomOwner::Loose(_) | AtomOwner::Ligand(_) => true,
+            })
+        });
+        both.set_slices().map(|(start, end)| start..end).collect()
+    }
+
+    /// The kind of an interaction, as an index.
+    pub(super) fn interaction_kind(&self, row: usize) -> usize {
+        match self.features.column(TableName::Interactions, 2) {
+            Column::Count(kinds) => kinds[row] as usize,
+            Column::Real(_) => unreachable!("kinds are words"),
+        }
+    }
+
+    /// The names of atoms.
+    ///
+    /// # Panics
+    /// If the structure has no interaction.
+    pub(super) fn interaction_rows(&self) -> &InteractionRows {
+        let rows = self.interaction_rows.as_ref();
+        rows.expect("rows of interactions have the names of atoms")
+    }
+
+    /// The residues, chains or atoms of a row of a table of pairs.
     pub(super) fn pair(&self, table: TableName, row: usize) -> [usize; 2] {
         [0, 1].map(|side| self.pair_side(table, side)[row] as usize)
     }
@@ -352,6 +393,13 @@ impl StructureRows {
                     let of_ligands =
                         longest(&self.structure.ligands, |ligand| ligand.auth_asym_id.len());
                     chain_bytes.max(of_ligands)
+                }
+                RowKind::AtomPair => {
+                    let of_ligands =
+                        longest(&self.structure.ligands, |ligand| ligand.auth_asym_id.len());
+                    let names = self.interaction_rows.as_ref();
+                    let names = names.map_or(0, InteractionRows::text_bytes_max);
+                    2 * (chain_bytes.max(of_ligands) + names)
                 }
                 RowKind::Structure => {
                     let (method, title) = (&self.structure.method, &self.structure.title);

@@ -17,12 +17,13 @@ pub const READER_KEYS: [&str; 6] = [
 
 /// What packed sets never hold: the config's key, the value that does not ask for it (`None` for false), and
 /// its name in messages.
-const ABSENT: [(&str, Option<&str>, &str); 5] = [
+const ABSENT: [(&str, Option<&str>, &str); 6] = [
     (
         "atoms",
         None,
         "names, occupancies and alternate locations of atoms",
     ),
+    ("interactions", None, "names of atoms and nucleotides"),
     ("ligands", Some("drop"), "ligands"),
     (
         "sasa.radii",

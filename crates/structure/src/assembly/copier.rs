@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::{AssemblySize, ChainContents, Operator, atoms_of, moved, name_copy};
 use crate::Result;
-use crate::model::{Channel, LooseSpan, MISSING, Residue, Structure};
+use crate::model::{Channel, LooseResidue, LooseSpan, MISSING, Residue, Structure};
 use crate::read_limits::reserve;
 
 /// The chains that each operator of a generator copies.
@@ -66,6 +66,8 @@ pub(super) struct ChainCopier<'a> {
     built: Structure,
     /// For each chain of each source, its copies so far.
     copies: Vec<Vec<u32>>,
+    /// The first atom of each residue without a row, for each source.
+    loose_starts: Vec<Vec<u32>>,
 }
 
 impl<'a> ChainCopier<'a> {
@@ -101,6 +103,7 @@ impl<'a> ChainCopier<'a> {
                 .iter()
                 .map(|source| vec![0; source.chains.len()])
                 .collect(),
+            loose_starts: sources.iter().map(|source| loose_starts(source)).collect(),
         })
     }
 
@@ -154,6 +157,14 @@ impl<'a> ChainCopier<'a> {
         for &(first, span) in &copy.generator.loose {
             let chain = self.chain(copy, span.chain);
             self.built.loose.push(LooseSpan { chain, ..span });
+            let starts = &self.loose_starts[copy.generator.source];
+            let [from, to] = [first, first + span.atom_count]
+                .map(|atom| starts.partition_point(|&start| start < atom));
+            let residues = &source.loose_residues[from..to];
+            let copied = residues
+                .iter()
+                .map(|&residue| LooseResidue { chain, ..residue });
+            self.built.loose_residues.extend(copied);
             self.add_atoms(source, copy.operator, first..first + span.atom_count)?;
         }
         Ok(())
@@ -198,6 +209,17 @@ impl<'a> ChainCopier<'a> {
             self.built.chains.len() as u32 - 1
         })
     }
+}
+
+/// The first atom of each residue without a row.
+fn loose_starts(structure: &Structure) -> Vec<u32> {
+    let mut next = structure.atom_start.last().copied().unwrap_or(0);
+    let starts = structure.loose_residues.iter().map(|residue| {
+        let start = next;
+        next += residue.atom_count;
+        start
+    });
+    starts.collect()
 }
 
 fn without_values(channel: &Channel) -> Channel {

@@ -313,6 +313,7 @@ fn noun(feature: FeatureName) -> &'static str {
         FeatureName::Atoms => "solvent-accessible surface area of atoms",
         FeatureName::Ligands => "contacts with ligands and metals",
         FeatureName::Interfaces => "interfaces between chains",
+        FeatureName::Interactions => "interactions of residues and ligands",
     }
 }
 

@@ -1,0 +1,163 @@
+//! The columns that identify a row of the table of interactions.
+
+use super::atom_owner::AtomOwner;
+use super::column::Column;
+use super::structure_rows::{PairSide, StructureRows};
+use tapeloop::features::{INTERACTION_KINDS, TableName};
+use tapeloop::structure::Roles;
+
+const TABLE: TableName = TableName::Interactions;
+
+/// What names both sides of an interaction; with `ligands` also their index.
+pub(super) fn interaction_columns(ligands: bool) -> Vec<Column> {
+    let mut columns = vec![Column::flag(
+        "same_chain",
+        "Whether both sides are of one chain; of a ligand the author's name of the chain counts.",
+        is_of_one_chain,
+    )];
+    columns.extend(side_columns(ligands, "1", [atoms_of::<0>, role_of::<0>]));
+    columns.extend(side_columns(ligands, "2", [atoms_of::<1>, role_of::<1>]));
+    columns
+}
+
+type TextOf = for<'a> fn(&'a StructureRows, usize) -> Option<&'a str>;
+
+fn side_columns(ligands: bool, ending: &str, [atoms, role]: [TextOf; 2]) -> Vec<Column> {
+    let side = usize::from(ending == "2");
+    let of_side = |column: Column| column.of_pair(PairSide { table: TABLE, side }, ending);
+    let mut columns = vec![of_side(
+        Column::integer(
+            "res_index",
+            "The index of the residue in the structure, from 0; null for a nucleotide, a cap or a \
+             ligand.",
+            |r, atom| owner_of(r, atom).res_index(),
+        )
+        .nullable(),
+    )];
+    if ligands {
+        let about = "The index of the ligand in the structure, from 0; null for others.";
+        columns.push(of_side(
+            Column::integer("ligand_index", about, |r, atom| {
+                owner_of(r, atom).ligand_index()
+            })
+            .nullable(),
+        ));
+    }
+    columns.extend([
+        of_side(
+            Column::text(
+                "auth_asym_id",
+                "The author's chain; null where the file names none.",
+                |r, atom| owner_of(r, atom).chain(r),
+            )
+            .nullable(),
+        ),
+        of_side(
+            Column::integer("auth_seq_id", "The author's number.", |r, atom| {
+                owner_of(r, atom).number(r)
+            })
+            .nullable(),
+        ),
+        of_side(Column::code(
+            "ins_code",
+            "The insertion code.",
+            |r, atom| owner_of(r, atom).ins_code(r),
+            None,
+        )),
+        of_side(Column::padded(
+            "comp_id",
+            "The name of the residue or ligand.",
+            |r, atom| owner_of(r, atom).comp_id(r),
+        )),
+        Column::text(
+            &format!("atoms_{ending}"),
+            "The name of the atom; of a charged group or a ring the names of its atoms, with commas.",
+            atoms,
+        ),
+        Column::text(
+            &format!("role_{ending}"),
+            "Which side it is: donor, acceptor or either of a hydrogen bond, positive, negative, ring, \
+             metal or coordinating; null where both sides are alike.",
+            role,
+        )
+        .nullable(),
+        of_side(Column::text(
+            "typed_by",
+            "What tells the roles of its atoms: the names of a standard residue's atoms, or the geometry.",
+            |r, atom| {
+                let chemistry = r.structure.chemistry.as_ref()?;
+                let owner = chemistry.owners()[atom];
+                Some(chemistry.source(owner as usize).name())
+            },
+        )),
+    ]);
+    columns
+}
+
+fn owner_of(r: &StructureRows, atom: usize) -> AtomOwner {
+    let chemistry = r.structure.chemistry.as_ref();
+    let chemistry = chemistry.expect("interactions are of atoms with a chemistry");
+    AtomOwner::of_chemistry(r, chemistry.owners()[atom] as usize)
+}
+
+impl StructureRows {
+    /// What both sides of an interaction belong to.
+    pub(super) fn interaction_owners(&self, row: usize) -> [AtomOwner; 2] {
+        self.pair(TABLE, row).map(|atom| owner_of(self, atom))
+    }
+}
+
+fn is_of_one_chain(r: &StructureRows, row: usize) -> bool {
+    let [one, other] = r.interaction_owners(row);
+    match (one.chain_index(r), other.chain_index(r)) {
+        (Some(one), Some(other)) => one == other,
+        _ => one.chain(r) == other.chain(r),
+    }
+}
+
+fn kind_of(r: &StructureRows, row: usize) -> &'static str {
+    INTERACTION_KINDS[r.interaction_kind(row)]
+}
+
+/// Whether an interaction of a kind is that of groups of atoms.
+fn is_of_groups(kind: &str) -> bool {
+    matches!(
+        kind,
+        "salt_bridge" | "pi_stacking_face" | "pi_stacking_edge" | "cation_pi"
+    )
+}
+
+fn atoms_of<const SIDE: usize>(r: &StructureRows, row: usize) -> Option<&str> {
+    let atom = r.pair(TABLE, row)[SIDE];
+    let names = r.interaction_rows();
+    let chemistry = r.structure.chemistry.as_ref()?;
+    let group = chemistry.group_index(atom as u32);
+    Some(match group.filter(|_| is_of_groups(kind_of(r, row))) {
+        Some(group) => names.group(group),
+        None => names.name(atom),
+    })
+}
+
+fn role_of<const SIDE: usize>(r: &StructureRows, row: usize) -> Option<&str> {
+    let chemistry = r.structure.chemistry.as_ref()?;
+    let pair = r.pair(TABLE, row);
+    let [own, other] = [SIDE, 1 - SIDE].map(|side| chemistry.roles()[pair[side]]);
+    let is = |roles: Roles, role: Roles| roles.contains(role);
+    Some(match kind_of(r, row) {
+        "hydrogen_bond" => {
+            let donates = is(own, Roles::DONOR) && is(other, Roles::ACCEPTOR);
+            let accepts = is(own, Roles::ACCEPTOR) && is(other, Roles::DONOR);
+            match (donates, accepts) {
+                (true, true) => "either",
+                (true, false) => "donor",
+                _ => "acceptor",
+            }
+        }
+        "salt_bridge" | "cation_pi" if is(own, Roles::POSITIVE) => "positive",
+        "salt_bridge" => "negative",
+        "cation_pi" => "ring",
+        "metal_coordination" if is(own, Roles::METAL) => "metal",
+        "metal_coordination" => "coordinating",
+        _ => return None,
+    })
+}

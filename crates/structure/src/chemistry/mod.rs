@@ -1,0 +1,360 @@
+//! What the atoms of a structure can take part in: hydrogen bonds, salt bridges, stacking of rings
+//! and the coordination of metals.
+//!
+//! Standard amino acids and nucleotides have it from a table by the names of their atoms. All other
+//! residues and ligands have it from their geometry.
+
+mod perception;
+mod table;
+
+use super::checked_structure::CheckedStructure;
+use super::model::{LigandKind, MISSING, Structure};
+use super::text8::{Text8, text8};
+use bytemuck::{Pod, Zeroable};
+use std::sync::Arc;
+use table::KnownResidue;
+
+/// What an atom can be in an interaction, as a set. Atoms that stand for a charged group or for an
+/// aromatic ring have the role of the group.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Pod, Zeroable)]
+#[repr(transparent)]
+pub struct Roles(u16);
+
+impl Roles {
+    /// No role.
+    pub const NONE: Roles = Roles(0);
+    /// Donor of a hydrogen bond: N or O with a hydrogen.
+    pub const DONOR: Roles = Roles(1);
+    /// Acceptor of a hydrogen bond: N or O with a lone pair.
+    pub const ACCEPTOR: Roles = Roles(2);
+    /// Carbon that is bonded to carbon and hydrogen alone.
+    pub const HYDROPHOBIC: Roles = Roles(4);
+    /// The sulfur of a cysteine.
+    pub const THIOL: Roles = Roles(8);
+    /// Metal.
+    pub const METAL: Roles = Roles(16);
+    /// N, O or S that can bind a metal.
+    pub const COORDINATES: Roles = Roles(32);
+    /// It stands for a positive group.
+    pub const POSITIVE: Roles = Roles(64);
+    /// It stands for a negative group.
+    pub const NEGATIVE: Roles = Roles(128);
+    /// It stands for an aromatic ring.
+    pub const RING: Roles = Roles(256);
+
+    /// Whether it has all roles of `other`.
+    pub const fn contains(self, other: Roles) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// The roles of both.
+    pub const fn with(self, other: Roles) -> Self {
+        Roles(self.0 | other.0)
+    }
+
+    /// The roles as bits, in the order of the constants.
+    pub const fn bits(self) -> u16 {
+        self.0
+    }
+}
+
+/// Where the roles of a residue's or a ligand's atoms come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ChemistrySource {
+    /// The names of the atoms, which are those of a standard residue.
+    Names,
+    /// The distances of the atoms.
+    Geometry,
+}
+
+impl ChemistrySource {
+    /// The word in tables: `names` or `geometry`.
+    pub fn name(self) -> &'static str {
+        match self {
+            ChemistrySource::Names => "names",
+            ChemistrySource::Geometry => "geometry",
+        }
+    }
+}
+
+/// A charged group or an aromatic ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Group {
+    /// The atom that stands for it.
+    atom: u32,
+    /// Its atoms, as a range of [`Chemistry::members`]. Those of a ring are in its order.
+    first: u32,
+    count: u32,
+}
+
+/// What the atoms of a structure can take part in. Atoms are those of residues, those without a row,
+/// and those of ligands, glycans first. Their owners are the residues, then
+/// [`Structure::loose_residues`], then [`Structure::ligands`], all in their order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Chemistry {
+    roles: Vec<Roles>,
+    owners: Vec<u32>,
+    /// The heavy atoms that are bonded to donors and acceptors, as pairs of both, sorted.
+    bonds: Vec<[u32; 2]>,
+    /// Sorted by the atom that stands for the group.
+    groups: Vec<Group>,
+    members: Vec<u32>,
+    /// For each owner.
+    sources: Vec<ChemistrySource>,
+}
+
+impl Chemistry {
+    /// What the atoms of a structure can take part in, by the names of residues and atoms and by their
+    /// positions.
+    pub fn of(structure: &CheckedStructure) -> Self {
+        Chemistry::of_columns(structure)
+    }
+
+    /// [`Chemistry::of`] for a structure whose columns fit each other.
+    fn of_columns(structure: &Structure) -> Self {
+        let mut builder = Builder::new(structure);
+        let mut carbonyl = None;
+        for (row, residue) in structure.residues.iter().enumerate() {
+            let atoms = structure.atom_start[row] as usize..structure.atom_start[row + 1] as usize;
+            let known = table::residue(&residue.comp_id).or_else(|| {
+                table::residue(&residue.parent_comp_id).filter(|_| residue.is_standard())
+            });
+            builder.add(known, atoms);
+            // The direction of the hydrogen of N follows from the residue before.
+            let before = carbonyl.filter(|_| !residue.break_before);
+            if let Some(carbon) = before
+                && builder.is_donor(residue.n)
+            {
+                builder.chemistry.bonds.push([residue.n, carbon]);
+            }
+            carbonyl = Some(residue.c).filter(|&carbon| carbon != MISSING);
+        }
+        let mut start = structure.atom_start.last().map_or(0, |&end| end as usize);
+        for residue in &structure.loose_residues {
+            let end = start + residue.atom_count as usize;
+            let known = table::residue(&residue.comp_id)
+                .or_else(|| table::residue(&residue.parent_comp_id));
+            builder.add(known, start..end);
+            start = end;
+        }
+        // Atoms without a residue's name have no roles.
+        let polymer = structure.xyz.len();
+        builder.skip_to(polymer);
+        let mut starts = vec![0; structure.ligands.len()];
+        let mut next = polymer;
+        for glycans in [true, false] {
+            for (ligand, start) in structure.ligands.iter().zip(&mut starts) {
+                if (ligand.kind == LigandKind::Glycan) == glycans {
+                    *start = next;
+                    next += ligand.atoms.len();
+                }
+            }
+        }
+        builder.chemistry.roles.resize(next, Roles::NONE);
+        builder.chemistry.owners.resize(next, u32::MAX);
+        for (ligand, start) in structure.ligands.iter().zip(starts) {
+            builder.add(None, start..start + ligand.atoms.len());
+        }
+        builder.finish()
+    }
+
+    /// The number of atoms.
+    pub fn atom_count(&self) -> usize {
+        self.roles.len()
+    }
+
+    /// The roles of each atom, `[atoms]`.
+    pub fn roles(&self) -> &[Roles] {
+        &self.roles
+    }
+
+    /// The index of each atom's owner, `[atoms]`: residues come first, then residues without a row,
+    /// then ligands. `u32::MAX` for an atom of none.
+    pub fn owners(&self) -> &[u32] {
+        &self.owners
+    }
+
+    /// Where the roles of an owner's atoms come from.
+    pub fn source(&self, owner: usize) -> ChemistrySource {
+        self.sources[owner]
+    }
+
+    /// The heavy atoms that are bonded to each donor and acceptor, as groups of pairs of both.
+    pub fn bonds(&self) -> impl Iterator<Item = &[[u32; 2]]> {
+        self.bonds.chunk_by(|one, next| one[0] == next[0])
+    }
+
+    /// The charged groups and aromatic rings: the atom that stands for each, and its atoms. Those of a
+    /// ring are in its order.
+    pub fn groups(&self) -> impl Iterator<Item = (u32, &[u32])> {
+        self.groups
+            .iter()
+            .map(|group| (group.atom, self.members_of(group)))
+    }
+
+    /// The index among [`Self::groups`] of the group that an atom stands for.
+    pub fn group_index(&self, atom: u32) -> Option<usize> {
+        let found = self.groups.binary_search_by_key(&atom, |group| group.atom);
+        found.ok()
+    }
+
+    fn members_of(&self, group: &Group) -> &[u32] {
+        &self.members[group.first as usize..][..group.count as usize]
+    }
+}
+
+impl Structure {
+    /// Fills [`Structure::chemistry`].
+    pub(super) fn find_chemistry(&mut self) {
+        self.chemistry = Some(Arc::new(Chemistry::of_columns(self)));
+    }
+
+    /// Whether the residues without a row, if there are any, have the atoms without a row.
+    pub(super) fn has_matching_loose_residues(&self) -> bool {
+        let residues = self.loose_residues.iter();
+        let of_residues: u64 = residues.map(|residue| u64::from(residue.atom_count)).sum();
+        let spans = self.loose.iter();
+        let of_spans: u64 = spans.map(|span| u64::from(span.atom_count)).sum();
+        let mut chains = self
+            .loose_residues
+            .iter()
+            .map(|residue| residue.chain as usize);
+        self.loose_residues.is_empty()
+            || (of_residues == of_spans && chains.all(|chain| chain < self.chains.len()))
+    }
+}
+
+/// The padded names of atoms. A structure of a program's own may have the codes of names alone, or none.
+fn names(structure: &Structure) -> Vec<Text8> {
+    if !structure.atom_details.is_empty() {
+        return structure
+            .atom_details
+            .iter()
+            .map(|atom| atom.name)
+            .collect();
+    }
+    let codes = structure.atom_name.iter();
+    codes.map(|name| text8(name.as_str().as_bytes())).collect()
+}
+
+/// Adds the atoms of one owner after the other.
+struct Builder {
+    xyz: Vec<[i32; 3]>,
+    element: Vec<u8>,
+    name: Vec<Text8>,
+    chemistry: Chemistry,
+}
+
+impl Builder {
+    fn new(structure: &Structure) -> Self {
+        let mut builder = Builder {
+            xyz: structure.xyz.clone(),
+            element: structure.element.clone(),
+            name: names(structure),
+            chemistry: Chemistry::default(),
+        };
+        builder.name.resize(builder.xyz.len(), text8(b""));
+        for glycans in [true, false] {
+            for ligand in &structure.ligands {
+                if (ligand.kind == LigandKind::Glycan) == glycans {
+                    let atoms = || ligand.atoms.iter();
+                    builder.xyz.extend(atoms().map(|atom| atom.xyz));
+                    builder.element.extend(atoms().map(|atom| atom.element));
+                    builder.name.extend(atoms().map(|atom| atom.details.name));
+                }
+            }
+        }
+        builder
+    }
+
+    fn is_donor(&self, atom: u32) -> bool {
+        let roles = self.chemistry.roles.get(atom as usize);
+        roles.is_some_and(|roles| roles.contains(Roles::DONOR))
+    }
+
+    /// Atoms up to `end` that have no roles yet get none.
+    fn skip_to(&mut self, end: usize) {
+        self.chemistry.roles.resize(end, Roles::NONE);
+        self.chemistry.owners.resize(end, u32::MAX);
+    }
+
+    /// Adds an owner with its atoms.
+    fn add(&mut self, known: Option<&KnownResidue>, atoms: std::ops::Range<usize>) {
+        let owner = self.chemistry.sources.len() as u32;
+        if self.chemistry.roles.len() < atoms.end {
+            self.skip_to(atoms.end);
+        }
+        self.chemistry.owners[atoms.clone()].fill(owner);
+        let is_known = known.is_some_and(|known| known.has_all(&self.name[atoms.clone()]));
+        match known.filter(|_| is_known) {
+            Some(known) => {
+                self.chemistry.sources.push(ChemistrySource::Names);
+                self.add_known(known, atoms);
+            }
+            None => {
+                self.chemistry.sources.push(ChemistrySource::Geometry);
+                self.add_perceived(atoms);
+            }
+        }
+    }
+
+    fn add_known(&mut self, known: &KnownResidue, atoms: std::ops::Range<usize>) {
+        let names = &self.name[atoms.clone()];
+        let find = |name: &[u8; 8]| {
+            let index = names.iter().position(|known| known == name);
+            index.map(|index| (atoms.start + index) as u32)
+        };
+        for (index, name) in atoms.clone().zip(names) {
+            let Some(atom) = known.atom(name) else {
+                continue;
+            };
+            self.chemistry.roles[index] = atom.roles;
+            let bonded = atom.bonded.iter().filter_map(find);
+            let bonds = bonded.map(|other| [index as u32, other]);
+            self.chemistry.bonds.extend(bonds);
+        }
+        for group in &known.groups {
+            let members: Option<Vec<u32>> = group.atoms.iter().map(find).collect();
+            // A group that lacks an atom has no centre.
+            if let (Some(atom), Some(members)) = (find(&group.atom), members) {
+                self.chemistry.add_group(atom, group.role, &members);
+            }
+        }
+    }
+
+    fn add_perceived(&mut self, atoms: std::ops::Range<usize>) {
+        let start = atoms.start as u32;
+        let perceived =
+            perception::perceive(&self.xyz[atoms.clone()], &self.element[atoms.clone()]);
+        self.chemistry.roles[atoms].copy_from_slice(&perceived.roles);
+        let bonds = perceived.bonds.iter();
+        let bonds = bonds.map(|pair| pair.map(|atom| start + atom));
+        self.chemistry.bonds.extend(bonds);
+        for (atom, role, members) in perceived.groups {
+            let members: Vec<u32> = members.iter().map(|member| start + member).collect();
+            self.chemistry.add_group(start + atom, role, &members);
+        }
+    }
+
+    fn finish(self) -> Chemistry {
+        let mut chemistry = self.chemistry;
+        chemistry.bonds.sort_unstable();
+        chemistry.groups.sort_unstable_by_key(|group| group.atom);
+        chemistry
+    }
+}
+
+impl Chemistry {
+    /// Adds a group. No atom stands for two.
+    fn add_group(&mut self, atom: u32, role: Roles, members: &[u32]) {
+        let first = self.members.len() as u32;
+        self.members.extend_from_slice(members);
+        let count = members.len() as u32;
+        self.groups.push(Group { atom, first, count });
+        let roles = &mut self.roles[atom as usize];
+        *roles = roles.with(role);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,381 @@
+//! The chemistry of a residue or ligand from the positions of its heavy atoms: bonds, aromatic rings,
+//! charged groups, donors and acceptors.
+
+use super::super::element;
+use super::Roles;
+use std::collections::BTreeSet;
+
+/// What was found. Atoms are indices of the residue or ligand.
+pub(super) struct Perceived {
+    pub(super) roles: Vec<Roles>,
+    /// Each donor and acceptor with the atoms that are bonded to it.
+    pub(super) bonds: Vec<[u32; 2]>,
+    /// The charged groups and rings: the atom that stands for each, its role, and its atoms.
+    pub(super) groups: Vec<(u32, Roles, Vec<u32>)>,
+}
+
+/// Atoms that are farther apart than the sum of their covalent radii and this are not bonded, in A
+/// (Open Babel).
+const BOND_TOLERANCE: f64 = 0.45;
+/// Atoms that are nearer than this are not bonded, but in one place.
+const BOND_MIN: f64 = 0.4;
+/// More bonds of an atom are no chemistry: atoms of a crowd have none.
+const BONDS_MAX: usize = 8;
+/// The atoms of an aromatic ring are within this of their plane, in A.
+const RING_PLANE: f64 = 0.1;
+/// The longest bond of an aromatic ring of C, N and O, and one with S, in A.
+const RING_BOND: f64 = 1.51;
+const RING_BOND_SULFUR: f64 = 1.80;
+/// A bond of C and O that is shorter is a double bond, or that of a carboxylate, in A.
+const CARBONYL: f64 = 1.30;
+/// A bond of C and N that is shorter is a triple bond, in A.
+const NITRILE: f64 = 1.20;
+/// A nitrogen with three neighbours is flat if it is within this of their plane, in A.
+const FLAT_NITROGEN: f64 = 0.25;
+
+const CARBON: u8 = 6;
+const NITROGEN: u8 = 7;
+const OXYGEN: u8 = 8;
+const PHOSPHORUS: u8 = 15;
+const SULFUR: u8 = 16;
+const SELENIUM: u8 = 34;
+
+/// The covalent radius of an element in A (Cordero et al. 2008), for those of organic molecules; 0
+/// for others, which are not bonded.
+fn covalent_radius(element: u8) -> f64 {
+    match element {
+        5 => 0.84,
+        CARBON => 0.76,
+        NITROGEN => 0.71,
+        OXYGEN => 0.66,
+        9 => 0.57,
+        14 => 1.11,
+        PHOSPHORUS => 1.07,
+        SULFUR => 1.05,
+        17 => 1.02,
+        33 => 1.19,
+        SELENIUM => 1.20,
+        35 => 1.20,
+        53 => 1.39,
+        _ => 0.0,
+    }
+}
+
+/// The bonds of a residue or ligand.
+struct Molecule<'a> {
+    xyz: &'a [[i32; 3]],
+    element: &'a [u8],
+    bonded: Vec<Vec<u32>>,
+}
+
+/// Finds what the atoms of a residue or ligand can take part in.
+pub(super) fn perceive(xyz: &[[i32; 3]], element: &[u8]) -> Perceived {
+    let molecule = Molecule::new(xyz, element);
+    let rings = molecule.aromatic_rings();
+    let in_ring: BTreeSet<u32> = rings.iter().flatten().copied().collect();
+    let atoms = 0..xyz.len() as u32;
+    let mut perceived = Perceived {
+        roles: atoms
+            .clone()
+            .map(|atom| molecule.roles(atom, &rings))
+            .collect(),
+        bonds: Vec::new(),
+        groups: Vec::new(),
+    };
+    for atom in atoms.clone() {
+        if let Some((role, members)) = molecule.charged_group(atom, &in_ring) {
+            perceived.groups.push((atom, role, members));
+        }
+    }
+    // No atom stands for two groups, and donors and acceptors stand for no ring: they have a
+    // direction of their own.
+    let polar = Roles::DONOR.with(Roles::ACCEPTOR).bits();
+    for ring in rings {
+        let is_taken = |atom: &u32| perceived.groups.iter().any(|(other, ..)| other == atom);
+        let is_free =
+            |atom: &&u32| perceived.roles[**atom as usize].bits() & polar == 0 && !is_taken(atom);
+        if let Some(&atom) = ring.iter().find(is_free) {
+            perceived.groups.push((atom, Roles::RING, ring));
+        }
+    }
+    for atom in atoms {
+        if perceived.roles[atom as usize].bits() & polar != 0 {
+            let bonded = molecule.bonded[atom as usize].iter();
+            perceived.bonds.extend(bonded.map(|&other| [atom, other]));
+        }
+    }
+    perceived
+}
+
+impl<'a> Molecule<'a> {
+    fn new(xyz: &'a [[i32; 3]], element: &'a [u8]) -> Self {
+        let mut molecule = Molecule {
+            xyz,
+            element,
+            bonded: vec![Vec::new(); xyz.len()],
+        };
+        // Sorted by x, so that a large ligand costs no square of its atoms.
+        let mut sorted: Vec<u32> = (0..xyz.len() as u32).collect();
+        sorted.sort_unstable_by_key(|&atom| (xyz[atom as usize][0], atom));
+        let reach = 2.0 * covalent_radius(53) + BOND_TOLERANCE;
+        for (index, &one) in sorted.iter().enumerate() {
+            for &other in &sorted[index + 1..] {
+                let along = i64::from(xyz[other as usize][0]) - i64::from(xyz[one as usize][0]);
+                if along as f64 > 1000.0 * reach {
+                    break;
+                }
+                if molecule.are_bonded(one, other) {
+                    molecule.bonded[one as usize].push(other);
+                    molecule.bonded[other as usize].push(one);
+                }
+            }
+        }
+        // What has too many bonds is a crowd of atoms in one place.
+        let crowded: Vec<bool> = (molecule.bonded.iter())
+            .map(|bonded| bonded.len() > BONDS_MAX)
+            .collect();
+        for (bonded, &is_crowded) in molecule.bonded.iter_mut().zip(&crowded) {
+            bonded.retain(|&other| !is_crowded && !crowded[other as usize]);
+            bonded.sort_unstable();
+        }
+        molecule
+    }
+
+    fn are_bonded(&self, one: u32, other: u32) -> bool {
+        let [first, second] = [one, other].map(|atom| covalent_radius(self.element[atom as usize]));
+        let distance = self.distance(one, other);
+        first * second > 0.0 && (BOND_MIN..first + second + BOND_TOLERANCE).contains(&distance)
+    }
+
+    fn distance(&self, one: u32, other: u32) -> f64 {
+        length(self.vector(one, other))
+    }
+
+    /// From one atom to another, in A.
+    fn vector(&self, from: u32, to: u32) -> [f64; 3] {
+        let [from, to] = [from, to].map(|atom| self.xyz[atom as usize].map(f64::from));
+        std::array::from_fn(|axis| (to[axis] - from[axis]) / 1000.0)
+    }
+
+    fn is(&self, atom: u32, element: u8) -> bool {
+        self.element[atom as usize] == element
+    }
+
+    /// The atoms of an element that are bonded to an atom.
+    fn neighbours(&self, atom: u32, element: u8) -> impl Iterator<Item = u32> + '_ {
+        let bonded = self.bonded[atom as usize].iter().copied();
+        bonded.filter(move |&other| self.is(other, element))
+    }
+
+    fn degree(&self, atom: u32) -> usize {
+        self.bonded[atom as usize].len()
+    }
+
+    /// The oxygens that are bonded to this atom alone.
+    fn terminal_oxygens(&self, atom: u32) -> Vec<u32> {
+        let oxygens = self.neighbours(atom, OXYGEN);
+        oxygens.filter(|&oxygen| self.degree(oxygen) == 1).collect()
+    }
+
+    /// The roles of an atom but those of groups.
+    fn roles(&self, atom: u32, rings: &[Vec<u32>]) -> Roles {
+        let bonded = &self.bonded[atom as usize];
+        match self.element[atom as usize] {
+            CARBON if bonded.iter().all(|&other| self.is(other, CARBON)) && !bonded.is_empty() => {
+                Roles::HYDROPHOBIC
+            }
+            OXYGEN => self.roles_of_oxygen(atom),
+            NITROGEN => self.roles_of_nitrogen(atom, rings),
+            SULFUR | SELENIUM if bonded.len() < 3 => Roles::COORDINATES,
+            metal if element::is_metal(metal) => Roles::METAL,
+            _ => Roles::NONE,
+        }
+    }
+
+    fn roles_of_oxygen(&self, atom: u32) -> Roles {
+        let acceptor = Roles::ACCEPTOR.with(Roles::COORDINATES);
+        match self.bonded[atom as usize][..] {
+            // A single oxygen is water.
+            [] => acceptor.with(Roles::DONOR),
+            [carbon] if self.is(carbon, CARBON) && self.distance(atom, carbon) >= CARBONYL => {
+                acceptor.with(Roles::DONOR)
+            }
+            _ => acceptor,
+        }
+    }
+
+    fn roles_of_nitrogen(&self, atom: u32, rings: &[Vec<u32>]) -> Roles {
+        let acceptor = Roles::ACCEPTOR.with(Roles::COORDINATES);
+        let bonded = &self.bonded[atom as usize];
+        let is_amide = bonded.iter().any(|&other| {
+            let carbonyl = self.neighbours(other, OXYGEN);
+            let mut carbonyl = carbonyl.filter(|&oxygen| self.distance(other, oxygen) < CARBONYL);
+            self.is(other, CARBON) && carbonyl.next().is_some()
+        });
+        let is_guanidine = bonded
+            .iter()
+            .any(|&other| self.neighbours(other, NITROGEN).count() == 3);
+        match bonded[..] {
+            [] => Roles::DONOR,
+            [other] if self.distance(atom, other) < NITRILE => acceptor,
+            [_] => Roles::DONOR,
+            [_, _] if is_amide => Roles::DONOR,
+            [_, _] if is_guanidine || self.is_pyrrole(atom, rings) => Roles::DONOR,
+            // Where the hydrogen of other rings is cannot be seen.
+            [_, _] => acceptor.with(Roles::DONOR),
+            [_, _, _] if !self.is_flat(atom) => acceptor.with(Roles::DONOR),
+            _ => Roles::NONE,
+        }
+    }
+
+    /// Whether a nitrogen is the one of a ring of four carbons, which has a hydrogen.
+    fn is_pyrrole(&self, atom: u32, rings: &[Vec<u32>]) -> bool {
+        let mut own = rings.iter().filter(|ring| ring.contains(&atom));
+        own.any(|ring| {
+            let carbons = ring.iter().filter(|&&member| self.is(member, CARBON));
+            ring.len() == 5 && carbons.count() == 4
+        })
+    }
+
+    /// Whether an atom with three neighbours is in their plane.
+    fn is_flat(&self, atom: u32) -> bool {
+        let [a, b, c] = self.bonded[atom as usize][..] else {
+            return false;
+        };
+        let normal = unit(cross(self.vector(a, b), self.vector(a, c)));
+        dot(normal, self.vector(a, atom)).abs() < FLAT_NITROGEN
+    }
+
+    /// The charged group that an atom stands for, and its atoms. The groups are those of PLIP.
+    fn charged_group(&self, atom: u32, in_ring: &BTreeSet<u32>) -> Option<(Roles, Vec<u32>)> {
+        let oxygens = self.terminal_oxygens(atom);
+        let degree = self.degree(atom);
+        match self.element[atom as usize] {
+            CARBON if degree == 3 && oxygens.len() == 2 => Some((Roles::NEGATIVE, oxygens)),
+            CARBON if degree == 3 && !in_ring.contains(&atom) => {
+                let nitrogens: Vec<u32> = self.neighbours(atom, NITROGEN).collect();
+                (nitrogens.len() == 3).then_some((Roles::POSITIVE, nitrogens))
+            }
+            PHOSPHORUS if oxygens.len() >= 2 => Some((Roles::NEGATIVE, vec![atom])),
+            SULFUR if oxygens.len() >= 3 => Some((Roles::NEGATIVE, vec![atom])),
+            NITROGEN if degree == 4 => Some((Roles::POSITIVE, vec![atom])),
+            NITROGEN if degree == 3 && !self.is_flat(atom) && !in_ring.contains(&atom) => {
+                let is_amine = self.neighbours(atom, CARBON).count() == 3;
+                is_amine.then_some((Roles::POSITIVE, vec![atom]))
+            }
+            SULFUR if degree == 3 && self.neighbours(atom, CARBON).count() == 3 => {
+                Some((Roles::POSITIVE, vec![atom]))
+            }
+            _ => None,
+        }
+    }
+
+    /// The flat rings of five and six atoms that are C, N, O or S with bonds as short as in aromatic
+    /// rings; each in the order of its bonds.
+    fn aromatic_rings(&self) -> Vec<Vec<u32>> {
+        let mut found = BTreeSet::new();
+        let mut rings = Vec::new();
+        for first in 0..self.xyz.len() as u32 {
+            self.extend_ring(&mut vec![first], &mut found, &mut rings);
+        }
+        rings
+    }
+
+    /// Follows bonds from the last atom of a path, whose first atom is the lowest.
+    fn extend_ring(
+        &self,
+        path: &mut Vec<u32>,
+        found: &mut BTreeSet<Vec<u32>>,
+        rings: &mut Vec<Vec<u32>>,
+    ) {
+        let (first, last) = (path[0], path[path.len() - 1]);
+        for &next in &self.bonded[last as usize] {
+            if next == first && path.len() >= 5 && self.is_aromatic(path) {
+                let mut sorted = path.clone();
+                sorted.sort_unstable();
+                if found.insert(sorted) {
+                    rings.push(path.clone());
+                }
+            }
+            if next > first
+                && path.len() < 6
+                && !path.contains(&next)
+                && self.may_be_aromatic(last, next)
+            {
+                path.push(next);
+                self.extend_ring(path, found, rings);
+                path.pop();
+            }
+        }
+    }
+
+    /// Whether a bond may be one of an aromatic ring.
+    fn may_be_aromatic(&self, one: u32, other: u32) -> bool {
+        let has_sulfur = self.is(one, SULFUR) || self.is(other, SULFUR);
+        let longest = if has_sulfur {
+            RING_BOND_SULFUR
+        } else {
+            RING_BOND
+        };
+        let is_member = |atom: u32| {
+            let element = self.element[atom as usize];
+            matches!(element, CARBON | NITROGEN | OXYGEN | SULFUR) && self.degree(atom) <= 3
+        };
+        is_member(one) && is_member(other) && self.distance(one, other) < longest
+    }
+
+    fn is_aromatic(&self, ring: &[u32]) -> bool {
+        let closes = self.may_be_aromatic(ring[ring.len() - 1], ring[0]);
+        // The sum of the cross products of neighbours is normal to the mean plane.
+        let vectors: Vec<[f64; 3]> = ring
+            .iter()
+            .map(|&atom| self.vector(ring[0], atom))
+            .collect();
+        let normal = unit(normal_of(&vectors));
+        let count = ring.len() as f64;
+        let heights: Vec<f64> = vectors.iter().map(|&vector| dot(normal, vector)).collect();
+        let mean = heights.iter().sum::<f64>() / count;
+        closes
+            && heights
+                .iter()
+                .all(|height| (height - mean).abs() < RING_PLANE)
+    }
+}
+
+/// The normal of a polygon, as long as twice its area.
+fn normal_of(corners: &[[f64; 3]]) -> [f64; 3] {
+    let next = corners.iter().cycle().skip(1);
+    let products = corners
+        .iter()
+        .zip(next)
+        .map(|(&one, &next)| cross(one, next));
+    products.fold([0.0; 3], |sum, product| {
+        std::array::from_fn(|axis| sum[axis] + product[axis])
+    })
+}
+
+fn dot(a: [f64; 3], b: [f64; 3]) -> f64 {
+    a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+}
+
+fn cross(a: [f64; 3], b: [f64; 3]) -> [f64; 3] {
+    [
+        a[1] * b[2] - a[2] * b[1],
+        a[2] * b[0] - a[0] * b[2],
+        a[0] * b[1] - a[1] * b[0],
+    ]
+}
+
+fn length(a: [f64; 3]) -> f64 {
+    dot(a, a).sqrt()
+}
+
+/// The vector with a length of one; zero stays zero.
+fn unit(a: [f64; 3]) -> [f64; 3] {
+    let length = length(a);
+    if length > 0.0 {
+        a.map(|axis| axis / length)
+    } else {
+        a
+    }
+}

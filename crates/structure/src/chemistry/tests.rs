@@ -1,0 +1,174 @@
+//! What atoms can take part in, by names and by geometry.
+
+use super::perception::perceive;
+use super::{Chemistry, ChemistrySource, Roles};
+use crate::{CheckedStructure, ReadOptions, Reader, Structure};
+use std::collections::BTreeSet;
+
+fn read(name: &str) -> Structure {
+    let options = ReadOptions {
+        chemistry: true,
+        ligands: true,
+        ..ReadOptions::default()
+    };
+    let path = tapeloop_test_support::repository("samples").join(name);
+    Reader::new(options).read_path(&path).unwrap().remove(0)
+}
+
+fn samples() -> Vec<Structure> {
+    let names = ["1ubi.pdb", "1hvr.pdb.gz", "5pti.cif.gz", "1bd2.pdb.gz"];
+    names.map(read).to_vec()
+}
+
+/// Elements and positions in A as what [`perceive`] takes.
+fn atoms(rows: &[(u8, [f64; 3])]) -> (Vec<[i32; 3]>, Vec<u8>) {
+    let milli = |position: [f64; 3]| position.map(|axis| (axis * 1000.0).round() as i32);
+    let positions = rows.iter().map(|&(_, position)| milli(position)).collect();
+    (
+        positions,
+        rows.iter().map(|&(element, _)| element).collect(),
+    )
+}
+
+/// A flat ring of atoms with bonds of this length.
+fn ring(elements: &[u8], bond: f64) -> Vec<(u8, [f64; 3])> {
+    let turn = 2.0 * std::f64::consts::PI / elements.len() as f64;
+    let radius = bond / 2.0 / (turn / 2.0).sin();
+    let corner = |index: usize| {
+        let angle = turn * index as f64;
+        [radius * angle.cos(), radius * angle.sin(), 0.0]
+    };
+    let corners = elements.iter().enumerate();
+    corners
+        .map(|(index, &element)| (element, corner(index)))
+        .collect()
+}
+
+#[test]
+fn aromatic_rings_are_flat_with_short_bonds() {
+    let found = |rows: &[(u8, [f64; 3])]| {
+        let (xyz, element) = atoms(rows);
+        perceive(&xyz, &element).groups
+    };
+    let benzene = ring(&[6; 6], 1.39);
+    assert_eq!(found(&benzene), [(0, Roles::RING, vec![0, 1, 2, 3, 4, 5])]);
+    let cyclohexane = ring(&[6; 6], 1.53);
+    assert_eq!(found(&cyclohexane), []);
+    let mut bent = benzene.clone();
+    bent[0].1[2] = 0.5;
+    assert_eq!(found(&bent), []);
+    // Nitrogen has a direction of its own, so a carbon stands for the ring.
+    let pyridine = ring(&[7, 6, 6, 6, 6, 6], 1.37);
+    assert_eq!(found(&pyridine)[0].0, 1);
+    assert_eq!(found(&ring(&[7, 6, 6, 6, 6], 1.37)).len(), 1, "pyrrole");
+}
+
+#[test]
+fn charged_groups_are_found_by_their_atoms() {
+    let groups = |rows: &[(u8, [f64; 3])]| {
+        let (xyz, element) = atoms(rows);
+        perceive(&xyz, &element).groups
+    };
+    let carbon = |element: u8, height: f64, lengths: [f64; 3]| {
+        let arms = [0.0_f64, 120.0, 240.0].map(|turn| turn.to_radians());
+        let mut rows = vec![(element, [0.0, 0.0, height])];
+        rows.extend(
+            arms.iter()
+                .zip(lengths)
+                .map(|(turn, length)| (6, [length * turn.cos(), length * turn.sin(), 0.0])),
+        );
+        rows
+    };
+    let mut acetate = carbon(6, 0.0, [1.52, 1.25, 1.25]);
+    (acetate[2].0, acetate[3].0) = (8, 8);
+    assert_eq!(groups(&acetate), [(0, Roles::NEGATIVE, vec![2, 3])]);
+    let mut guanidine = carbon(6, 0.0, [1.33; 3]);
+    guanidine[1..].iter_mut().for_each(|row| row.0 = 7);
+    assert_eq!(groups(&guanidine), [(0, Roles::POSITIVE, vec![1, 2, 3])]);
+    let amine = carbon(7, 0.5, [1.38; 3]);
+    assert_eq!(groups(&amine), [(0, Roles::POSITIVE, vec![0])]);
+    assert_eq!(
+        groups(&carbon(7, 0.0, [1.47; 3])),
+        [],
+        "a flat one is an amide's"
+    );
+    let mut phosphate = carbon(15, 0.5, [1.5; 3]);
+    phosphate[1..].iter_mut().for_each(|row| row.0 = 8);
+    assert_eq!(groups(&phosphate), [(0, Roles::NEGATIVE, vec![0])]);
+    // The oxygens of an ester are no carboxylate.
+    let mut ester = acetate.clone();
+    ester.push((6, [-1.2, 2.2, 0.0]));
+    assert_eq!(groups(&ester), []);
+}
+
+#[test]
+fn geometry_tells_the_side_chains_of_standard_residues_as_names_do() {
+    let mut compared = BTreeSet::new();
+    for structure in samples() {
+        let chemistry = structure.chemistry.as_deref().unwrap();
+        for (row, residue) in structure.residues.iter().enumerate() {
+            let range = structure.atom_start[row] as usize..structure.atom_start[row + 1] as usize;
+            // The heavy atoms of a complete residue.
+            let letters = b"ARNDCQEGHILKMFPSTWYV";
+            let counts = [
+                5, 11, 8, 8, 6, 9, 9, 4, 10, 8, 8, 9, 8, 11, 7, 6, 7, 14, 12, 7,
+            ];
+            let letter = letters.iter().position(|&letter| letter == residue.aa);
+            let is_complete = letter.is_some_and(|letter| range.len() >= counts[letter]);
+            if !is_complete || chemistry.source(row) != ChemistrySource::Names {
+                continue;
+            }
+            let (xyz, element) = (
+                &structure.xyz[range.clone()],
+                &structure.element[range.clone()],
+            );
+            let found = perceive(xyz, element);
+            let name = std::str::from_utf8(&residue.comp_id).unwrap().trim();
+            for (index, atom) in range.enumerate() {
+                let details = structure.atom_details[atom].name;
+                let atom_name = std::str::from_utf8(&details).unwrap().trim();
+                let by_names = chemistry.roles()[atom].bits();
+                let by_geometry = found.roles[index].bits();
+                // The bonds of backbones go to other residues, and coordinates are not exact enough
+                // to tell single bonds of C and O from double ones everywhere.
+                let is_backbone = ["N", "CA", "C", "O", "OXT"].contains(&atom_name);
+                let groups = Roles::POSITIVE
+                    .with(Roles::NEGATIVE)
+                    .with(Roles::RING)
+                    .bits();
+                if is_backbone || (element[index] == 8 && by_names & 1 == 0) || atom_name == "SG" {
+                    continue;
+                }
+                assert_eq!(by_geometry, by_names & !groups, "{name} {atom_name}");
+                compared.insert(name.to_owned());
+            }
+            let rings = found.groups.iter().filter(|group| group.1 == Roles::RING);
+            let expected = match residue.aa {
+                b'F' | b'Y' | b'H' => 1,
+                b'W' => 2,
+                _ => 0,
+            };
+            assert_eq!(rings.count(), expected, "{name} {}", residue.auth_seq_id);
+        }
+    }
+    assert!(compared.len() >= 18, "{compared:?}");
+}
+
+#[test]
+fn chemistry_follows_a_structure_to_one_of_its_chains() {
+    let mut structure = read("1bd2.pdb.gz");
+    let whole = structure.chemistry.clone();
+    let chain = structure.chains[0].auth_asym_id.to_string();
+    structure.keep_chain(&chain).unwrap();
+    let checked = CheckedStructure::new(structure.clone()).unwrap();
+    assert_eq!(
+        structure.chemistry.as_deref(),
+        Some(&Chemistry::of(&checked))
+    );
+    assert!(whole.is_some());
+    structure.chemistry = Some(Chemistry::default().into());
+    assert!(
+        CheckedStructure::new(structure).is_err(),
+        "of another structure"
+    );
+}
