@@ -49,10 +49,15 @@ pub fn name_taken(
 /// The names of the columns of all tables that no feature computes: those that identify a row, frames and
 /// coordinates.
 pub fn identifying_columns() -> HashSet<String> {
+    let all = OutputTable::ALL.into_iter();
+    all.flat_map(identifying_columns_of).collect()
+}
+
+/// The names of the columns of a table that no feature computes.
+pub fn identifying_columns_of(table: OutputTable) -> impl Iterator<Item = String> {
     let sources = ColumnSources::of_features(&|_| Vec::new());
-    let columns = |table| columns(table, &sources, OptionalColumns::ALL).into_iter();
-    let all = OutputTable::ALL.into_iter().flat_map(columns);
-    all.map(|column| column.spec.name).collect()
+    let columns = columns(table, &sources, OptionalColumns::ALL).into_iter();
+    columns.map(|column| column.spec.name)
 }
 
 /// All columns of a table.
