@@ -211,7 +211,15 @@ impl FeatureConfig {
 
     /// A feature's description.
     pub fn about(&self, name: FeatureName) -> About {
-        self.feature(name).about()
+        let about = self.feature(name).about();
+        match name {
+            // Areas of atoms are terms of those of residues, whose settings choose algorithm and radii.
+            FeatureName::Atoms => About {
+                source: self.sasa.about().source,
+                ..about
+            },
+            _ => about,
+        }
     }
 
     /// The features whose results a feature needs.
@@ -281,7 +289,7 @@ impl FeatureConfig {
     /// The columns of a feature as they are stored, with the feature's source.
     fn declared(&self, name: FeatureName) -> impl Iterator<Item = ColumnDecl> {
         let feature = self.feature(name);
-        let source = feature.about().source;
+        let source = self.about(name).source;
         let columns = feature.columns().into_iter();
         let columns = columns.filter(move |column| self.has_table(name, column.table));
         columns.map(move |column| ColumnDecl {

@@ -69,7 +69,7 @@ impl Feature for ContactOrder {
         vec![
             (
                 "contact_order.cutoff",
-                SettingField::Length(&mut self.cutoff),
+                SettingField::Length(&mut self.cutoff, Cutoff::MAX_ANGSTROM),
             ),
             (
                 "contact_order.separation",

@@ -115,7 +115,10 @@ impl Feature for Contacts {
     fn settings(&mut self) -> Vec<(&'static str, SettingField<'_>)> {
         vec![
             ("contacts.atom", SettingField::Choice(&mut self.point)),
-            ("contacts.cutoff", SettingField::Length(&mut self.cutoff)),
+            (
+                "contacts.cutoff",
+                SettingField::Length(&mut self.cutoff, Cutoff::MAX_ANGSTROM),
+            ),
             (
                 "contacts.nearest",
                 SettingField::Integer(&mut self.nearest, 0..=i64::from(NEAREST_MAX)),

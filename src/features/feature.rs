@@ -52,8 +52,8 @@ pub struct About {
 /// A setting of a feature.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Setting {
-    /// A distance within [`Cutoff`]'s range, in A.
-    Length(Cutoff),
+    /// A distance, and the largest that the setting takes, in A.
+    Length(Cutoff, f64),
     /// Several distances.
     Lengths(Vec<Cutoff>),
     /// An integer, and its range.
@@ -69,9 +69,13 @@ pub enum Setting {
 }
 
 impl Setting {
-    /// Checks that an integer is in its range.
+    /// Checks that an integer or a distance is in its range.
     pub(super) fn check(&self, key: &str) -> Result<()> {
         match self {
+            Setting::Length(length, max) if length.angstrom() > *max => {
+                let message = format!("{key} of {} A is more than {max} A", length.angstrom());
+                Err(Error::config(message))
+            }
             Setting::Integer(value, range) if !range.contains(value) => {
                 let (low, high) = (range.start(), range.end());
                 let message = format!("{key} of {value} is not {low} to {high}");
@@ -84,7 +88,8 @@ impl Setting {
 
 /// The field of a feature that holds a setting.
 pub(super) enum SettingField<'a> {
-    Length(&'a mut Cutoff),
+    /// With the largest that it takes, in A.
+    Length(&'a mut Cutoff, f64),
     Lengths(&'a mut Vec<Cutoff>),
     /// With its range.
     Integer(&'a mut u32, RangeInclusive<i64>),
@@ -100,7 +105,7 @@ impl SettingField<'_> {
     /// The value of the field.
     pub(super) fn value(&self) -> Setting {
         match self {
-            SettingField::Length(length) => Setting::Length(**length),
+            SettingField::Length(length, max) => Setting::Length(**length, *max),
             SettingField::Lengths(lengths) => Setting::Lengths(lengths.to_vec()),
             SettingField::Integer(value, range) => {
                 Setting::Integer(i64::from(**value), range.clone())
@@ -122,7 +127,10 @@ impl SettingField<'_> {
     /// range, or an unknown word.
     pub(super) fn set(self, key: &str, value: &Setting) -> Result<()> {
         match (self, value) {
-            (SettingField::Length(field), Setting::Length(length)) => *field = *length,
+            (SettingField::Length(field, max), Setting::Length(length, _)) => {
+                Setting::Length(*length, max).check(key)?;
+                *field = *length;
+            }
             (SettingField::Lengths(field), Setting::Lengths(lengths)) => field.clone_from(lengths),
             (SettingField::Integer(field, range), Setting::Integer(integer, _)) => {
                 Setting::Integer(*integer, range).check(key)?;

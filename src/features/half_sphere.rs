@@ -119,7 +119,10 @@ impl Feature for HalfSphereA {
 
     fn settings(&mut self) -> Vec<(&'static str, SettingField<'_>)> {
         vec![
-            ("hse_a.radius", SettingField::Length(&mut self.radius)),
+            (
+                "hse_a.radius",
+                SettingField::Length(&mut self.radius, Cutoff::MAX_ANGSTROM),
+            ),
             ("hse_a.chains", own_chain(&mut self.own_chain)),
         ]
     }
@@ -162,7 +165,10 @@ impl Feature for HalfSphereB {
 
     fn settings(&mut self) -> Vec<(&'static str, SettingField<'_>)> {
         vec![
-            ("hse_b.radius", SettingField::Length(&mut self.radius)),
+            (
+                "hse_b.radius",
+                SettingField::Length(&mut self.radius, Cutoff::MAX_ANGSTROM),
+            ),
             ("hse_b.chains", own_chain(&mut self.own_chain)),
         ]
     }

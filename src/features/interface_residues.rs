@@ -61,7 +61,7 @@ impl Feature for InterfaceResidues {
     fn settings(&mut self) -> Vec<(&'static str, SettingField<'_>)> {
         vec![(
             "interface_residues.cutoff",
-            SettingField::Length(&mut self.cutoff),
+            SettingField::Length(&mut self.cutoff, Cutoff::MAX_ANGSTROM),
         )]
     }
 

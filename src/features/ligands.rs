@@ -66,7 +66,10 @@ impl Feature for Ligands {
                 "ligand.agents",
                 SettingField::Either(&mut self.keep_agents, CHOICES),
             ),
-            ("ligand.cutoff", SettingField::Length(&mut self.cutoff)),
+            (
+                "ligand.cutoff",
+                SettingField::Length(&mut self.cutoff, Cutoff::MAX_ANGSTROM),
+            ),
         ]
     }
 

@@ -50,7 +50,10 @@ impl Feature for Protrusion {
 
     fn settings(&mut self) -> Vec<(&'static str, SettingField<'_>)> {
         vec![
-            ("protrusion.radius", SettingField::Length(&mut self.radius)),
+            (
+                "protrusion.radius",
+                SettingField::Length(&mut self.radius, Cutoff::MAX_ANGSTROM),
+            ),
             ("protrusion.chains", own_chain(&mut self.own_chain)),
         ]
     }

@@ -59,7 +59,10 @@ impl Feature for Smooth {
     fn settings(&mut self) -> Vec<(&'static str, SettingField<'_>)> {
         vec![
             ("smooth.channels", SettingField::Texts(&mut self.channels)),
-            ("smooth.radius", SettingField::Length(&mut self.radius)),
+            (
+                "smooth.radius",
+                SettingField::Length(&mut self.radius, Cutoff::MAX_ANGSTROM),
+            ),
             ("smooth.weighted", SettingField::Flag(&mut self.weighted)),
             ("smooth.chains", own_chain(&mut self.own_chain)),
         ]

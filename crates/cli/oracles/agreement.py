@@ -1,5 +1,6 @@
 """Compares columns with their references, and prints the agreement table."""
 
+import sys
 from collections import Counter, defaultdict
 
 import numpy as np
@@ -317,8 +318,14 @@ class Report:
         few = self.unvalidated()
         if few:
             print(f"fewer than {COMPARED_MIN} values compared, so unvalidated: {' '.join(few)}")
+        lacking = {}
         for oracle in self.references.skipped:
-            print(f"skipped: no {oracle.package}: {' '.join(oracle.rules)}")
+            lacking |= dict.fromkeys(oracle.missing())
+            print(f"skipped: no {', no '.join(oracle.missing())}: {' '.join(oracle.rules)}")
+        if lacking.pop("mkdssp", 0) is None:
+            print("mkdssp is installed by: apt-get install dssp")
+        if lacking:
+            print(f"Python packages are installed by: {sys.executable} -m pip install {' '.join(lacking)}")
         for what, _ in self.problems.most_common(examples):
             print(f"AMISS {what}")
         if len(self.problems) > examples:

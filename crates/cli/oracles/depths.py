@@ -135,8 +135,12 @@ def depths_below(xyz, radii, settings, find_outer):
 def columns(model, settings, depths_of):
     """The columns, of what depths_of(xyz, radii) returns for the model or each chain.
 
-    Where it returns None, the rows are left out by the reason `why`.
+    Where it returns None, the rows are left out by the reason `why`. With radii of a file,
+    all are: points are joined by the largest radius, which the dump does not have.
     """
+    if settings.radii not in RADIUS_MAX:
+        why = {"the largest radius of a file is not known": np.ones(len(model), dtype=bool)}
+        return {name: Values(np.full(len(model), np.nan), why) for name in COLUMNS}
     of_atoms = np.full(len(model.atom_xyz), np.nan)
     own = settings.depth_chains == "own"
     groups = model.atom_chain if own else np.zeros(len(of_atoms), dtype=int)
@@ -169,14 +173,10 @@ def what_matters(settings, model):
 )  # fmt: skip
 def depths_by_components(model, settings):
     """The definition, with the same test points; cKDTree and connected_components."""
-    radius_max = RADIUS_MAX.get(settings.radii)
-
     def depths_of(xyz, radii):
-        if radius_max is None:
-            return None
-        return depths_below(xyz, radii, settings, partial(joined, radius_max=radius_max))
+        find_outer = partial(joined, radius_max=RADIUS_MAX[settings.radii])
+        return depths_below(xyz, radii, settings, find_outer)
 
-    depths_of.why = "the largest radius of a file is not known"
     return columns(model, settings, depths_of)
 
 

@@ -166,7 +166,10 @@ def names_of(chain, seq, ins, comp):
     return list(zip(chain, number, ins, comp, strict=True))
 
 
-@oracle(package="gemmi", table="ligands", rules={"kind": EXACT, "molecule": EXACT})
+@oracle(
+    package="gemmi", needs=("biotite", "networkx"), table="ligands",
+    rules={"kind": EXACT, "molecule": EXACT},
+)  # fmt: skip
 def ligand_links(model, _settings):
     """Links as gemmi reads them, saccharides as Biotite has them.
 

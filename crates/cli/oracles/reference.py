@@ -75,18 +75,25 @@ class Oracle:
     `of_run`: it starts from other columns of the run, which it is given (where
     there is no run, from references). `slow`: worth keeping in a cache, for as
     long as what `depends` returns for settings and model stays the same. `golden`:
-    golden tables have its columns.
+    golden tables have its columns. `needs`: other packages that it imports, besides
+    those that every script needs.
     """
 
     name: str
     table: str
     package: str
+    needs: tuple
     rules: dict
     compute: object
     of_run: bool
     slow: bool
     depends: object
     golden: bool
+
+    def missing(self):
+        """The packages that are not installed, of those that it imports."""
+        packages = (self.package, *self.needs) if self.package else self.needs
+        return [package for package in packages if version(package) is None]
 
     def title(self):
         return f"{self.package} {version(self.package) or ''}".strip() if self.package else "NumPy"
@@ -95,12 +102,15 @@ class Oracle:
 ORACLES = []
 
 
-def oracle(rules, table="residues", package=None, of_run=False, slow=False, depends=None, golden=True):
+def oracle(
+    rules, table="residues", package=None, needs=(), of_run=False, slow=False, depends=None, golden=True
+):  # fmt: skip
     """Register a function as the oracle of some columns."""
 
     def register(function):
         name, on = function.__name__, depends or (lambda _settings, _model: None)
-        ORACLES.append(Oracle(name, table, package, rules, function, of_run, slow, on, golden))
+        its = Oracle(name, table, package, needs, rules, function, of_run, slow, on, golden)
+        ORACLES.append(its)
         return function
 
     return register
@@ -153,8 +163,7 @@ class References:
                 fnmatch(c, p) for p in settings.only for c in oracle.rules
             ):
                 continue
-            here = oracle.package is None or version(oracle.package) is not None
-            (self.oracles if here else self.skipped).append(oracle)
+            (self.skipped if oracle.missing() else self.oracles).append(oracle)
         self.titles = {o.name: o.title() for o in self.oracles}
 
     def rule(self, oracle, column):

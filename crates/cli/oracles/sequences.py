@@ -101,7 +101,9 @@ def letter(component):
     return (one_letter_code(component) or "X")[0]
 
 
-@oracle(table="chains", package="gemmi", rules={"seqres": EXACT}, golden=False)
+@oracle(
+    table="chains", package="gemmi", needs=("biotite",), rules={"seqres": EXACT}, golden=False
+)
 def whole_sequences(model, _settings):
     """SEQRES or `_entity_poly_seq` as gemmi reads it, with the letters of Biotite's dictionary."""
     chains, known = chain_rows(model), sequences(model)
@@ -139,7 +141,7 @@ def place(model, rows, residue):
 
 
 @oracle(
-    table="unobserved", package="gemmi", golden=False,
+    table="unobserved", package="gemmi", needs=("biotite",), golden=False,
     rules=dict.fromkeys(["comp_id", "aa", "auth_seq_id", "ins_code", "label_seq_id", "before"], EXACT),
 )  # fmt: skip
 def unobserved(model, _settings):

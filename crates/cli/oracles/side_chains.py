@@ -46,7 +46,7 @@ def is_standard(model):
     return np.isin(model.aa, list(LETTERS)) & ((model.comp == model.parent) | (model.comp == "MSE"))
 
 
-@oracle(package="mdtraj", slow=True, rules=dict.fromkeys(CHIS, ANGLE))
+@oracle(package="mdtraj", needs=("biotite",), slow=True, rules=dict.fromkeys(CHIS, ANGLE))
 def side_chains_of_mdtraj(model, _settings):
     """compute_chi1 to compute_chi5 with periodic=False, of centred positions."""
     import mdtraj

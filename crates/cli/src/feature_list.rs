@@ -219,10 +219,9 @@ fn value(setting: &Setting) -> String {
 
 /// The values that a setting takes, in words.
 fn range(setting: &Setting) -> String {
-    let max = Cutoff::MAX_ANGSTROM;
     match setting {
-        Setting::Length(_) => format!("A, 0.001 to {max}"),
-        Setting::Lengths(_) => format!("a list, in A, each 0.001 to {max}"),
+        Setting::Length(_, max) => format!("A, 0.001 to {max}"),
+        Setting::Lengths(_) => format!("a list, in A, each 0.001 to {}", Cutoff::MAX_ANGSTROM),
         Setting::Integer(_, range) => range_text(range),
         Setting::Flag(_) => "true or false".to_owned(),
         Setting::Choice(_, words) => either_of(words),

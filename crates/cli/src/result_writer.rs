@@ -315,6 +315,9 @@ impl ResultWriter {
         let joined = self.annotations.as_ref().map(join).transpose()?;
         let rows = rows.with_annotations(joined.unwrap_or_default());
         counters.add_left_out(rows.left_out());
+        if let Some((tested, chosen)) = rows.tested_atoms() {
+            counters.add_tested_atoms(tested, chosen);
+        }
         match &mut self.rows {
             Rows::Tables(tables) => {
                 let record = tables.append(rows)?;

@@ -14,6 +14,7 @@ use tapeloop_bench::internal::format::whole;
 use tapeloop_error::internal::printable;
 use tapeloop_files::shown;
 use tapeloop_inputs::Skipped;
+use tapeloop_structure::internal::has_listed_no_atom;
 
 /// Structures from files that may be cut short which a list has.
 const TRUNCATED_LISTED_MAX: usize = 10;
@@ -74,6 +75,7 @@ pub struct FindingCount {
 pub struct StructureCounts {
     atoms: u64,
     may_have_plddt: bool,
+    has_no_listed_atom: bool,
     unnumbered_broken_chains: u64,
 }
 
@@ -82,6 +84,7 @@ impl StructureCounts {
         StructureCounts {
             atoms: structure.xyz.len() as u64,
             may_have_plddt: structure.may_have_plddt(),
+            has_no_listed_atom: has_listed_no_atom(structure.radii),
             unnumbered_broken_chains: structure.unnumbered_broken_chains(),
         }
     }
@@ -141,6 +144,15 @@ run_counts! {
         /// Residues that do not meet `tables.where`; `residues` counts them too.
         residues_left_out,
         atoms,
+        /// Atoms that `tables.where_atoms` was applied to.
+        #[serde(default)]
+        atoms_tested,
+        /// Of them, those that meet it.
+        #[serde(default)]
+        atoms_chosen,
+        /// Structures that were read before the file of `sasa.radii` listed any atom.
+        #[serde(default)]
+        without_listed_atoms,
         /// Atoms whose coordinates had more than three decimals.
         rounded_atoms,
         /// Structures whose pLDDT was from 0 to 1, and was multiplied by 100.
@@ -257,6 +269,10 @@ impl RunCounters {
             (&atomic.rounded_atoms, u64::from(structure.rounded_atoms)),
             (&atomic.scaled_plddt, u64::from(structure.plddt_scaled)),
             (&atomic.unnamed_plddt, u64::from(counts.may_have_plddt)),
+            (
+                &atomic.without_listed_atoms,
+                u64::from(counts.has_no_listed_atom),
+            ),
             (&atomic.unnumbered_chains, counts.unnumbered_broken_chains),
             (
                 &atomic.assemblies,
@@ -298,6 +314,12 @@ impl RunCounters {
     /// Adds residues that do not meet `tables.where`.
     pub fn add_left_out(&self, residues: u64) {
         self.atomic.residues_left_out.fetch_add(residues, Relaxed);
+    }
+
+    /// Adds atoms that `tables.where_atoms` was applied to, and those of them that meet it.
+    pub fn add_tested_atoms(&self, tested: u64, chosen: u64) {
+        self.atomic.atoms_tested.fetch_add(tested, Relaxed);
+        self.atomic.atoms_chosen.fetch_add(chosen, Relaxed);
     }
 
     pub fn add_alone(&self) {

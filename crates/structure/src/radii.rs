@@ -8,6 +8,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::ptr;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::atom_class::AtomClass;
 use super::element;
@@ -35,6 +36,8 @@ struct RadiusSet {
     atoms: HashMap<(Text8, Text8), AtomClass>,
     /// The index of the radius of each element, for atoms that are not listed.
     elements: Vec<u8>,
+    /// Whether an atom was listed, of all that were classified so far.
+    has_listed: AtomicBool,
 }
 
 /// The component of the atoms of all components.
@@ -167,6 +170,12 @@ impl Radii {
     }
 }
 
+/// Whether the set is one of a file that lists none of the atoms that were read so far.
+pub fn has_listed_no_atom(radii: Radii) -> bool {
+    let of_file = radii.0.filter(|_| radii.file_text().is_some());
+    of_file.is_some_and(|set| !set.has_listed.load(Relaxed))
+}
+
 impl RadiusSet {
     /// # Errors
     /// There are too many different radii.
@@ -195,6 +204,7 @@ impl RadiusSet {
             atoms: listed.iter().map(class).collect(),
             elements,
             radii,
+            has_listed: AtomicBool::new(false),
         })
     }
 
@@ -207,10 +217,15 @@ impl RadiusSet {
         let of_component = components.into_iter().find_map(listed);
         // CA of any component is a carbon, and not a calcium ion.
         let of_any = || listed(ANY).filter(|_| !element::is_metal(element));
-        of_component.or_else(of_any).unwrap_or_else(|| {
-            let index = self.elements[usize::from(element)];
-            AtomClass::of_index(index, name, AtomClass::is_polar_element(element))
-        })
+        if let Some(class) = of_component.or_else(of_any) {
+            // Threads that only read share the cache line.
+            if !self.has_listed.load(Relaxed) {
+                self.has_listed.store(true, Relaxed);
+            }
+            return class;
+        }
+        let index = self.elements[usize::from(element)];
+        AtomClass::of_index(index, name, AtomClass::is_polar_element(element))
     }
 }
 

@@ -34,8 +34,8 @@ impl Feature for Atoms {
             formula: "sasa = the atom's term in the sum over a residue's atoms, by sasa.algorithm; \
                       sasa_bound: the same in the model with ligands, ions and glycans, only with \
                       `ligands = \"keep\"`",
-            source: "Shrake and Rupley 1973, J Mol Biol 79:351; points as FreeSASA's, Mitternacht \
-                     2016, F1000Research 5:189; by slices, Lee and Richards 1971, J Mol Biol 55:379",
+            // That of `sasa`: see `FeatureConfig::about`.
+            source: "",
             needs: &["sasa"],
         }
     }

@@ -191,7 +191,10 @@ impl Feature for Sasa {
                 "sasa.slices",
                 SettingField::Integer(&mut self.slices, SLICES),
             ),
-            ("sasa.probe", SettingField::Length(&mut self.probe)),
+            (
+                "sasa.probe",
+                SettingField::Length(&mut self.probe, f64::from(PROBE_MAX_MILLI) / 1000.0),
+            ),
             ("sasa.chains", own_chain(&mut self.own_chain)),
             ("sasa.radii", SettingField::Radii(&mut self.radii)),
         ]
@@ -247,11 +250,9 @@ impl Feature for Sasa {
         if self.kernel_probe() > PROBE_MAX_MILLI {
             let max = f64::from(PROBE_MAX_MILLI - radius_excess(self.radii)) / 1000.0;
             let (probe, radii) = (self.probe.angstrom(), self.radii.name());
-            let message = format!("sasa.probe of {probe} A is more than {max} A");
-            let message = match self.radii {
-                protor if protor == Radii::default() => message,
-                _ => format!("{message} with sasa.radii = {radii:?}"),
-            };
+            let message = format!(
+                "sasa.probe of {probe} A is more than {max} A, the most with sasa.radii = {radii:?}"
+            );
             return Err(Error::config(message).fix("give a smaller probe"));
         }
         Ok(())

@@ -22,7 +22,10 @@ fn config(atom: &'static str, cutoff: f64, chains: &'static str) -> FeatureConfi
     let cutoff = Cutoff::from_angstrom(cutoff).unwrap();
     for (key, value) in [
         ("contacts.atom", Setting::Choice(atom, ATOMS)),
-        ("contacts.cutoff", Setting::Length(cutoff)),
+        (
+            "contacts.cutoff",
+            Setting::Length(cutoff, Cutoff::MAX_ANGSTROM),
+        ),
         ("contacts.chains", Setting::Choice(chains, CHAINS)),
     ] {
         config.set(FeatureName::Contacts, key, &value).unwrap();

@@ -179,6 +179,8 @@ fn the_probe_and_the_largest_radius_together_have_a_limit() {
         Features::new(config).err().map(|error| error.to_string())
     };
     assert_eq!(with_probe(16_000, Radii::default()), None);
+    let error = with_probe(16_001, Radii::default()).unwrap();
+    assert!(error.contains("16.001 A is more than 16 A"), "{error}");
     assert_eq!(with_probe(15_900, named("oons")), None);
     let error = with_probe(15_901, named("oons")).unwrap();
     let words = ["15.901 A is more than 15.9 A", "sasa.radii = \"oons\""];

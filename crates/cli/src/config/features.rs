@@ -1,6 +1,7 @@
 //! The keys that choose features, and the settings that each feature declares.
 
 use super::radii::read_radii;
+use super::raw::names_in;
 use super::resolver::Resolver;
 use serde_json::{Value as Json, json};
 use std::ops::RangeInclusive;
@@ -57,12 +58,6 @@ fn chosen(name: &str) -> Option<Chosen> {
     let feature = all.find(|feature| feature.name() == name);
     let feature = feature.or_else(|| Some(feature_of_column(name)?.feature));
     feature.map(Chosen::Feature)
-}
-
-/// The names in a list that commas and white space separate.
-pub fn names_in(list: &str) -> impl Iterator<Item = &str> {
-    list.split(|separator: char| separator == ',' || separator.is_whitespace())
-        .filter(|name| !name.is_empty())
 }
 
 /// Whether all names in a list are those of features, presets and columns of features.
@@ -232,7 +227,10 @@ fn read_setting(keys: &mut Resolver, key: &'static str, default: &Setting) -> Op
     // Every number of the range is a cutoff.
     let cutoff = |angstrom: f64| Cutoff::from_angstrom(angstrom).ok();
     Some(match default {
-        Setting::Length(_) => Setting::Length(cutoff(keys.real(key, &LENGTH)?)?),
+        Setting::Length(_, max) => {
+            let range = *LENGTH.start()..=*max;
+            Setting::Length(cutoff(keys.real(key, &range)?)?, *max)
+        }
         Setting::Lengths(_) => {
             let lengths = keys.reals(key, &LENGTH)?;
             let lengths: Vec<Cutoff> = lengths.into_iter().filter_map(cutoff).collect();
@@ -260,7 +258,7 @@ fn read_setting(keys: &mut Resolver, key: &'static str, default: &Setting) -> Op
 /// A setting's value as JSON, which is TOML too.
 pub fn setting_json(setting: &Setting) -> Json {
     match setting {
-        Setting::Length(length) => json!(length.angstrom()),
+        Setting::Length(length, _) => json!(length.angstrom()),
         Setting::Lengths(lengths) => {
             let angstrom: Vec<f64> = lengths.iter().map(|length| length.angstrom()).collect();
             json!(angstrom)

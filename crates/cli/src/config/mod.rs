@@ -59,9 +59,9 @@ pub use condition::{ATOM_KEYS, ATOM_LIGAND_KEY, FRAME_KEYS, RESIDUE_KEYS, ValueT
 pub use condition::{Condition, Node, Test, Value as ConditionValue};
 pub use coordinates::CoordinateAtoms;
 pub use features::{
-    are_features, column_names, feature_of_column, feature_of_column_in, names_in, setting_json,
+    are_features, column_names, feature_of_column, feature_of_column_in, setting_json,
 };
-pub use raw::RawConfig;
+pub use raw::{RawConfig, names_in};
 pub use reading::ASSEMBLIES;
 pub use reduction::{Reduction, Statistic};
 pub use removed::is_removed;

@@ -43,6 +43,12 @@ impl fmt::Display for Origin {
     }
 }
 
+/// The names in a list that commas and white space separate.
+pub fn names_in(list: &str) -> impl Iterator<Item = &str> {
+    list.split(|separator: char| separator == ',' || separator.is_whitespace())
+        .filter(|name| !name.is_empty())
+}
+
 /// A value and where it is set.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
@@ -182,6 +188,26 @@ impl RawConfig {
             self.set("default", key, Some(value));
         }
         is_free
+    }
+
+    /// Adds names to the list of `key` that it does not have, or to `default` if the key is not set.
+    pub fn add_names(&mut self, option: &str, key: &str, default: &str, names: &[&str]) {
+        let first = || Entry {
+            value: Value::from(default),
+            origin: Origin::Option(option.to_owned()),
+        };
+        let entry = self.entries.entry(key.to_owned()).or_insert_with(first);
+        let mut list = match std::mem::replace(&mut entry.value, Value::Array(Vec::new())) {
+            Value::Array(list) => list,
+            single => vec![single],
+        };
+        for &name in names {
+            let mut texts = list.iter().filter_map(Value::as_str);
+            if !texts.any(|text| names_in(text).any(|other| other == name)) {
+                list.push(Value::from(name));
+            }
+        }
+        entry.value = Value::Array(list);
     }
 
     /// Forgets the value of `key`.

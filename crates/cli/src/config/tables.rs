@@ -432,9 +432,15 @@ pub(super) fn resolve_where_atoms(
     keys.record(KEY, json!(text));
     let text = text?;
     let columns = features.columns(TableName::Atoms);
-    if columns.is_empty() || !tables.written.contains(OutputTable::ATOMS) {
-        let text = "chooses atoms, and no table has any; \
-                    set atoms = true, and leave \"atoms\" in tables.written";
+    if columns.is_empty() {
+        let text = "chooses atoms, and their table is not computed; \
+                    set atoms = true; a list of features has to name `atoms` too";
+        keys.problem(KEY, text);
+        return None;
+    }
+    if !tables.written.contains(OutputTable::ATOMS) {
+        let text = "chooses atoms, and their table is not written; \
+                    add \"atoms\" to tables.written";
         keys.problem(KEY, text);
         return None;
     }

@@ -178,8 +178,14 @@ pub fn find(named: &Path, header: &Json) -> Result<Found> {
         };
         let changed = changes(&record, header);
         if !changed.is_empty() {
+            let differ = if changed.len() == 1 {
+                "differs"
+            } else {
+                "differ"
+            };
             let changed = changed.join(", ");
-            let message = format!("the folder holds the results of another run: {changed} differ");
+            let message =
+                format!("the folder holds the results of another run: {changed} {differ}");
             return Err(Error::usage(message)
                 .fix("run with the same config, or start anew with --overwrite")
                 .within(shown(&path)));
@@ -258,7 +264,7 @@ fn changes(record: &Json, header: &Json) -> Vec<String> {
             &header["current_folder"],
         ),
         (
-            "the annotations",
+            "what the annotations hold",
             &record["values_follow_from"]["tapeloop.annotations"],
             &header["values_follow_from"]["tapeloop.annotations"],
         ),

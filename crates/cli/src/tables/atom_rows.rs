@@ -27,8 +27,8 @@ pub(super) struct AtomRows {
     starts: Vec<u32>,
     /// The atoms of each ligand.
     of_ligands: Vec<Range<usize>>,
-    /// The atoms that have rows; `None` for all.
-    selected: Option<BooleanBuffer>,
+    /// The atoms that have rows, and how many a condition was applied to; `None` for all.
+    selected: Option<(BooleanBuffer, usize)>,
 }
 
 impl AtomRows {
@@ -79,7 +79,13 @@ impl AtomRows {
             let of_range = all[range.clone()].iter_mut().zip(&mut values);
             of_range.for_each(|(is_selected, value)| *is_selected = value);
         }
-        self.selected = Some(BooleanBuffer::from(all));
+        self.selected = Some((BooleanBuffer::from(all), selected.len()));
+    }
+
+    /// The number of atoms that a condition was applied to, and of those that meet it; `None` without one.
+    pub(super) fn tested(&self) -> Option<(u64, u64)> {
+        let (selected, tested) = self.selected.as_ref()?;
+        Some((*tested as u64, selected.count_set_bits() as u64))
     }
 
     /// The atoms that have rows, as ranges: those of the residues that are selected, and those of all
@@ -100,7 +106,7 @@ impl AtomRows {
         let ranges = ranges.filter(|range| !range.is_empty());
         match &self.selected {
             None => ranges.collect(),
-            Some(selected) => ranges
+            Some((selected, _)) => ranges
                 .flat_map(|range| selected_in(selected, range))
                 .collect(),
         }

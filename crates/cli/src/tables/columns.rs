@@ -50,10 +50,15 @@ pub fn name_taken(
 /// The names of the columns of all tables that no feature computes: those that identify a row, frames and
 /// coordinates.
 pub fn identifying_columns() -> HashSet<String> {
+    let all = OutputTable::ALL.into_iter();
+    all.flat_map(identifying_columns_of).collect()
+}
+
+/// The names of the columns of a table that no feature computes.
+pub fn identifying_columns_of(table: OutputTable) -> impl Iterator<Item = String> {
     let sources = ColumnSources::of_features(&|_| Vec::new());
-    let columns = |table| columns(table, &sources, OptionalColumns::ALL).into_iter();
-    let all = OutputTable::ALL.into_iter().flat_map(columns);
-    all.map(|column| column.spec.name).collect()
+    let columns = columns(table, &sources, OptionalColumns::ALL).into_iter();
+    columns.map(|column| column.spec.name)
 }
 
 /// All columns of a table.
@@ -68,15 +73,17 @@ pub(super) fn columns(
         annotations,
     } = *sources;
     let mut columns = vec![
-        Column::text("source", "The path of the file.", |r, _| Some(&r.source)),
+        Column::text("source", "The path of the file.", |r, _| Some(&r.source)).of_structure(),
         Column::text(
             "structure",
             "The name of the structure: the file's name without its endings.",
             |r, _| Some(&r.name),
-        ),
+        )
+        .of_structure(),
         Column::integer("model", "The model's number as in the file.", |r, _| {
             Some(r.structure.model)
-        }),
+        })
+        .of_structure(),
     ];
     if optional.has_frames {
         columns.extend(frame_columns());

@@ -358,6 +358,12 @@ impl StructureRows {
         self.selected.as_ref().map_or(0, left_out) as u64
     }
 
+    /// The number of atoms that a condition was applied to, and of those that meet it; `None` without a
+    /// condition on atoms.
+    pub fn tested_atoms(&self) -> Option<(u64, u64)> {
+        self.atom_rows.as_ref()?.tested()
+    }
+
     /// Upper bounds of the bytes of text in the rows of a table, by which a table ends its row groups. Residue
     /// names, one-letter codes and words of features are left out, as they are too short to matter.
     pub(super) fn text_bytes_max(&self, table: OutputTable) -> TextBytes {

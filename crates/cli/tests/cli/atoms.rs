@@ -107,11 +107,45 @@ fn conditions_choose_atoms_by_their_residues_and_by_their_own_columns() {
 }
 
 #[test]
+fn a_run_reports_how_many_atoms_meet_the_condition_and_warns_of_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let [file, out] = ["two.pdb", "out"].map(|name| folder.path().join(name));
+    fs::write(&file, FILE).unwrap();
+    let said = |condition: &str| {
+        let condition = format!("tables.where_atoms={condition}");
+        let start = [str_of(&file), "-o", str_of(&out), "--overwrite", "-v"];
+        let output = run_well(&[&start[..], &FEATURES, &["--set", &condition]].concat());
+        text(&output.stderr)
+    };
+    let some = said("name == 'O'");
+    assert!(
+        some.contains("where_atoms name == 'O': 2 of 9 atoms\n"),
+        "{some}"
+    );
+    assert!(!some.contains("no atom"), "{some}");
+    let none = said("x > 1000");
+    assert!(
+        none.contains("warning: no atom meets tables.where_atoms\n"),
+        "{none}"
+    );
+}
+
+#[test]
 fn a_condition_on_atoms_needs_the_table_and_names_its_columns() {
     refused(
         "tables.where_atoms=sasa > 1",
         &[],
-        &["`tables.where_atoms`", "atoms = true"],
+        &["`tables.where_atoms`", "set atoms = true"],
+    );
+    refused(
+        "tables.where_atoms=sasa > 1",
+        &["--features", "sasa", "--set", "atoms=true"],
+        &["a list of features has to name `atoms`"],
+    );
+    refused(
+        "tables.where_atoms=sasa > 1",
+        &["--features", "atoms", "--set", "tables.written=residues"],
+        &["add \"atoms\" to tables.written"],
     );
     let wrong = "tables.where_atoms=ss8 == 'H'";
     refused(wrong, &FEATURES, &["`tables.where_atoms`", "`ss8`"]);
@@ -140,7 +174,10 @@ fn paint_writes_the_areas_of_atoms_into_the_atoms() {
     let [file, painted] = ["two.pdb", "painted.pdb"].map(|name| folder.path().join(name));
     fs::write(&file, FILE).unwrap();
     let start = ["paint", str_of(&file), "atoms.sasa", "-o", str_of(&painted)];
-    run_well_as(&[&start[..], &["--backend", "cpu"]].concat());
+    // All atoms are painted, whatever rows the config chooses.
+    let conditions = ["tables.where_atoms=x > 1000", "tables.where=model > 1"];
+    let conditions = conditions.map(|condition| ["--set", condition]).concat();
+    run_well_as(&[&start[..], &["--backend", "cpu"], &conditions].concat());
     let text = fs::read_to_string(&painted).unwrap();
     let b_factors: Vec<f64> = (text.lines().take(13))
         .map(|line| line[60..66].trim().parse().unwrap())
@@ -160,8 +197,15 @@ fn paint_writes_the_areas_of_atoms_into_the_atoms() {
     }
     let wrong = ["paint", str_of(&file), "atoms.rsa", "-o", "-"];
     is_refused(&wrong, &["`rsa`", "atoms"]);
+    let identifying = ["paint", str_of(&file), "atoms.radius", "-o", "-"];
+    is_refused(
+        &identifying,
+        &["`radius` is a column of atoms that no feature computes"],
+    );
     let bound = ["paint", str_of(&file), "atoms.sasa_bound", "-o", "-"];
-    is_refused(&bound, &["`sasa_bound`", "set ligands ="]);
+    run_well_as(&bound);
+    let off = [&bound[..], &["--set", "ligands=drop"]].concat();
+    is_refused(&off, &["`sasa_bound`", "set ligands ="]);
 }
 
 /// A run over the file with a setting, which is refused with a message that has these parts.

@@ -306,6 +306,31 @@ fn errors_of_painting_name_the_cause_and_nothing_is_written() {
 }
 
 #[test]
+fn the_column_switches_its_feature_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = format!("{SAMPLES}/1hvr.pdb.gz");
+    for column in ["sheet", "ligand_dmin"] {
+        let out = folder.path().join(format!("{column}.pdb"));
+        paint_well(&[&input, column, "-o", str_of(&out)]);
+        let b_factors = &models(&out)[0].b_factor;
+        let has_values = b_factors.iter().any(|&value| value > 0.0 && value < 13.0);
+        assert!(has_values, "{column}");
+    }
+    let out = folder.path().join("off.pdb");
+    let off = [&input, "sheet", "-o", str_of(&out), "--set", "sheets=false"];
+    paint_badly(&off, 2, &["`sheet` is not computed", "set sheets = true"]);
+}
+
+#[test]
+fn a_column_needs_a_file_to_be_painted_into() {
+    let folder = tempfile::tempdir().unwrap();
+    let (input, svg) = (format!("{SAMPLES}/1ubi.pdb"), folder.path().join("out.svg"));
+    let drawing = [&*input, "wcn", "--svg", str_of(&svg)];
+    paint_badly(&drawing, 2, &["`wcn`", "-o", "--features"]);
+    assert!(!svg.exists());
+}
+
+#[test]
 fn paint_uses_the_settings_of_the_config() {
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("job.toml");

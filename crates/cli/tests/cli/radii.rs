@@ -207,6 +207,21 @@ fn a_file_that_cannot_be_used_is_named_with_its_line_and_the_fix() {
 }
 
 #[test]
+fn the_limit_of_the_probe_is_that_of_the_radii() {
+    let sample = format!("{SAMPLES}/1ubi.pdb");
+    let refused = |settings: &[&str], said: &str| {
+        let settings = settings.iter().flat_map(|setting| ["--set", *setting]);
+        let settings: Vec<&str> = settings.collect();
+        is_refused(&[&[&*sample, "-o", "x"], &settings[..]].concat(), &[said]);
+    };
+    refused(&["sasa.probe=20"], "must be 0.001 to 16, not 20");
+    refused(
+        &["sasa.probe=15.95", "sasa.radii=oons"],
+        "sasa.probe of 15.95 A is more than 15.9 A, the most with sasa.radii = \"oons\"",
+    );
+}
+
+#[test]
 fn packed_sets_have_no_other_radii_and_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let [set, out] = ["set", "out"].map(|name| folder.path().join(name));
@@ -256,15 +271,17 @@ fn a_publication_says_whose_radii_they_are_also_when_the_file_is_gone() {
     let [file, out] = ["mine.config", "out"].map(|name| folder.path().join(name));
     fs::write(&file, protor_file()).unwrap();
     let sample = format!("{SAMPLES}/1ubi.pdb");
-    let methods = |radii: &str| {
+    let methods = |features: &str, radii: &str| {
         let setting = format!("sasa.radii={radii}");
         let start = [
             &*sample,
             "-o",
             str_of(&out),
             "--overwrite",
+            "--set",
+            "sasa.algorithm=lee-richards",
             "--features",
-            "sasa",
+            features,
         ];
         run_well(&[&start[..], &["--set", &setting]].concat());
         if radii == str_of(&file) {
@@ -275,14 +292,39 @@ fn a_publication_says_whose_radii_they_are_also_when_the_file_is_gone() {
         let said = text(&output.stdout);
         said.split_whitespace().collect::<Vec<_>>().join(" ")
     };
-    let said = methods("oons");
-    assert!(
-        said.contains("Ooi et al. 1987") && said.contains("@article{ooi1987"),
-        "{said}"
-    );
-    let said = methods(str_of(&file));
-    assert!(
-        said.contains("radii: of a file") && said.contains("mine.config"),
-        "{said}"
-    );
+    // Areas of atoms are those of the same algorithm and radii.
+    for features in ["sasa", "atoms"] {
+        let said = methods(features, "oons");
+        for part in [
+            "(Lee and Richards 1971; Ooi et al. 1987)",
+            "@article{ooi1987",
+        ] {
+            assert!(said.contains(part), "{said} lacks {part}");
+        }
+        assert!(!said.contains("Shrake"), "{said}");
+    }
+    let hash = tapeloop_cli::plan::hex(protor_file());
+    let said = methods("atoms", str_of(&file));
+    for part in ["radii: of a file", "mine.config", &hash] {
+        assert!(said.contains(part), "{said} lacks {part}");
+    }
+}
+
+#[test]
+fn a_file_that_lists_no_atom_of_the_run_is_named_in_a_warning() {
+    let folder = tempfile::tempdir().unwrap();
+    let [file, out] = ["mine.config", "out"].map(|name| folder.path().join(name));
+    let sample = format!("{SAMPLES}/1ubi.pdb");
+    let setting = format!("sasa.radii={}", str_of(&file));
+    let warned = |atoms: &str| {
+        fs::write(&file, format!("types:\nC 1.7 apolar\natoms:\n{atoms}\n")).unwrap();
+        let start = [&*sample, "-o", str_of(&out), "--overwrite", "--set"];
+        let output = run_well(&[&start[..], &[&setting, "--features", "sasa"]].concat());
+        text(&output.stderr)
+    };
+    let said = warned("any ca C\nAla Cb C");
+    for part in ["warning: no atom is listed in", "mine.config", "ALA CB"] {
+        assert!(said.contains(part), "{said} lacks {part}");
+    }
+    assert!(!warned("Ala Cb C\nALA CB C").contains("listed"));
 }

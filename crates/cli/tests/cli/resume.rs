@@ -343,10 +343,14 @@ fn other_inputs_and_another_config_are_refused_with_what_changed() {
         assert!(stderr.contains(said), "{stderr}");
         assert!(set.results("out") == before, "nothing is changed");
     };
-    refused(&["--models", "all"], "`models` differ");
+    refused(&["--models", "all"], "`models` differs");
     refused(
         &["--set", "tables.rows_per_group=7"],
-        "`tables.rows_per_group` differ",
+        "`tables.rows_per_group` differs",
+    );
+    refused(
+        &["--models", "all", "--set", "tables.rows_per_group=7"],
+        "`models`, `tables.rows_per_group` differ (",
     );
     let first = set.folder.path().join("in/006.pdb");
     let moved = set.folder.path().join("006.pdb");

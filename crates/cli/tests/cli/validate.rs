@@ -149,3 +149,71 @@ fn gemmi_finds_the_same_residues_without_atoms() {
         assert_eq!(compared(&said, column), "2", "{said}");
     }
 }
+
+#[test]
+#[ignore = "needs Python with numpy, pyarrow and scipy"]
+fn depths_with_radii_of_a_file_are_not_compared() {
+    let folder = tempfile::tempdir().unwrap();
+    let (python, file) = (installed_python(), folder.path().join("mine.config"));
+    fs::write(&file, "types:\nC 2.1 apolar\natoms:\nANY CA C\n").unwrap();
+    let input = format!("{SAMPLES}/1ubi.pdb");
+    let radii = format!("sasa.radii={}", str_of(&file));
+    let args = [&input, "--python", &python, "--features", "residue_depth"];
+    let only = ["--set", &radii, "--", "--only", "residue_depth"];
+    let (output, code) = validate(&[&args[..], &only].concat());
+    let (said, why) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(code, 0, "{said}{why}");
+    let columns = ["residue_depth ", "ca_depth "];
+    let is_row = |line: &&str| columns.iter().any(|column| line.starts_with(column));
+    let rows = said.lines().filter(is_row);
+    let rows: Vec<&str> = rows.collect();
+    let is_left_out = |row: &&str| row.ends_with("nothing to compare");
+    assert!(rows.len() >= 4 && rows.iter().all(is_left_out), "{said}");
+}
+
+/// The Python `python` as it is without a package.
+fn without(folder: &Path, python: &str, package: &str) -> PathBuf {
+    let path = folder.join("python");
+    let run = format!(
+        "import importlib.metadata as m, os, runpy, sys\n\
+         of = m.version\n\
+         def version(name):\n    \
+             if name == \"{package}\":\n        raise m.PackageNotFoundError(name)\n    \
+             return of(name)\n\
+         m.version, sys.modules[\"{package}\"] = version, None\n\
+         del sys.argv[0]\n\
+         sys.path.insert(0, os.path.dirname(sys.argv[0]))\n\
+         runpy.run_path(sys.argv[0], run_name=\"__main__\")\n"
+    );
+    let script = format!(
+        "#!/bin/sh\nif [ \"$1\" = -c ]; then exec {python} \"$@\"; fi\n\
+         exec {python} -c '{run}' \"$@\"\n"
+    );
+    fs::write(&path, script).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+#[test]
+#[ignore = "needs Python with gemmi, numpy, pyarrow and scipy"]
+fn what_a_missing_package_computes_is_skipped_and_the_package_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let python = without(folder.path(), &installed_python(), "biotite");
+    let input = format!("{SAMPLES}/4cup.cif.gz");
+    let args = [&*input, "--python", str_of(&python)];
+    let set = ["seqres=true", "unobserved=true", "ligands=keep"];
+    let set = set.map(|setting| ["--set", setting]).concat();
+    let only = ["--", "--only", "seqres", "before", "kind", "rg"];
+    let (output, code) = validate(&[&args[..], &set, &only].concat());
+    let (said, why) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(code, 0, "{said}{why}");
+    assert!(!why.contains("Traceback"), "{why}");
+    for part in [
+        "skipped: no biotite: seqres",
+        "skipped: no biotite: comp_id ",
+        "skipped: no biotite: kind molecule",
+        "-m pip install biotite\n",
+    ] {
+        assert!(said.contains(part), "{said} lacks {part}");
+    }
+}

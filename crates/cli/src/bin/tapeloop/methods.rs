@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 use tapeloop::error::{Context, Error, Result};
-use tapeloop::features::{ColumnDecl, FeatureConfig, FeatureName};
+use tapeloop::features::{ColumnDecl, FeatureConfig, FeatureName, Setting};
 use tapeloop::structure::Radii;
 use tapeloop_bench::internal::format::{counted, whole};
 use tapeloop_cli::config::{Config, RawConfig, setting_json};
@@ -57,6 +57,8 @@ struct Methods {
     has_ended: bool,
     counts: Map<String, Json>,
     features: FeatureConfig,
+    /// The SHA-256 of the file of radii; `None` for a set that the program has.
+    radii_hash: Option<String>,
     /// The statistics of the columns by table and name; null unless the run has ended.
     columns: Json,
     /// The models that were read: the setting `models`.
@@ -106,6 +108,7 @@ impl Methods {
                 .to_owned(),
             has_ended,
             counts: object(if has_ended { "counts" } else { "written" })?.clone(),
+            radii_hash: radii_hash(record),
             features: config.features,
             columns: record["columns"].clone(),
             models: settings["models"].as_str().unwrap_or("first").to_owned(),
@@ -135,7 +138,7 @@ impl Methods {
                 source => format!(" ({})", source.trim_end_matches('.')),
             };
             let settings = self.features.settings(feature).into_iter();
-            let settings = settings.map(|(key, value)| format!("{key} = {}", setting_json(&value)));
+            let settings = settings.map(|(key, value)| self.setting_text(key, &value));
             let settings = match &settings.collect::<Vec<String>>()[..] {
                 [] => String::new(),
                 all => format!(" Settings: {}.", all.join("; ")),
@@ -253,6 +256,15 @@ impl Methods {
         }
     }
 
+    /// `key = value`; with the hash of a file, which may have changed since the run.
+    fn setting_text(&self, key: &str, value: &Setting) -> String {
+        let text = format!("{key} = {}", setting_json(value));
+        match &self.radii_hash {
+            Some(hash) if key == RADII => format!("{text} (a file with the SHA-256 {hash})"),
+            _ => text,
+        }
+    }
+
     /// The settings that are not the default: those of the features, and others.
     fn settings_sentence(&self, features: &[FeatureName]) -> String {
         let defaults = FeatureConfig::default();
@@ -267,7 +279,7 @@ impl Methods {
                     let known = known.iter().map(|(key, known)| (*key, known));
                     key.contains('.') && !known.filter(|(known, _)| known == key).any(is_default)
                 })
-                .map(|(key, value)| format!("{key} = {}", setting_json(&value)));
+                .map(|(key, value)| self.setting_text(key, &value));
             changed.extend(settings);
         }
         changed.extend(self.changed.iter().cloned());
@@ -282,6 +294,13 @@ impl Methods {
             ),
         }
     }
+}
+
+/// The hash of the file of radii in the record of a run.
+fn radii_hash(record: &Json) -> Option<String> {
+    let features = record["values_follow_from"]["tapeloop.features"].as_str()?;
+    let features: Json = serde_json::from_str(features).ok()?;
+    Some(features["sasa"]["radii"]["sha256"].as_str()?.to_owned())
 }
 
 /// What a feature computes, as a noun in a sentence.
@@ -374,7 +393,7 @@ fn citation(entry: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tapeloop::features::{DsspVersion, RsaScale};
+    use tapeloop::features::{DsspVersion, RsaScale, SasaAlgorithm};
 
     /// The places of a source that cite a publication: names, then a year.
     fn years(source: &str) -> usize {
@@ -405,6 +424,8 @@ mod tests {
             config.sasa.radii = Radii::named(radii).unwrap();
             sources.push(config.about(FeatureName::Sasa).source);
         }
+        config.sasa.algorithm = SasaAlgorithm::LeeRichards;
+        sources.push(config.about(FeatureName::Atoms).source);
         for source in sources {
             let cited: Vec<String> = references()
                 .map(|entry| entry.citation)

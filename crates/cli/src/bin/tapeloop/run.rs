@@ -5,7 +5,7 @@ use super::bottleneck::Cores;
 use super::dry_run::describe;
 use super::progress::{Audience, Progress, start_engine};
 use super::run_end::ended;
-use super::run_notes::{notes, unnamed_plddt};
+use super::run_notes::{notes, warnings};
 use super::signals;
 use super::summary::{Outcome, listed};
 use super::timeline::TimelineFolder;
@@ -385,7 +385,7 @@ pub(super) fn compute(
         },
         counts,
         notes: notes(plan, &counters, &tables, &matches),
-        unnamed_plddt: unnamed_plddt(plan, counts.unnamed_plddt),
+        warnings: warnings(plan, &counts),
         matches,
         tables,
         written: finished.written,

@@ -1,12 +1,14 @@
 //! What the summary of a run says about unusual inputs.
 
 use super::summary::is_warning;
+use std::path::Path;
 use tapeloop::features::{FeatureName, Separation};
 use tapeloop::structure::{Assembly, Check};
 use tapeloop_annotations::{Matches, TableMatches};
 use tapeloop_bench::internal::format;
 use tapeloop_cli::plan::Plan;
-use tapeloop_cli::run_counters::{RunCounters, finding_line};
+use tapeloop_cli::run_counters::{RunCounters, RunCounts, finding_line};
+use tapeloop_files::shown;
 
 /// Lines about unusual inputs, and about the annotations.
 pub(super) fn notes(
@@ -97,9 +99,18 @@ pub(super) fn notes(
     notes
 }
 
+/// Lines about what may make values wrong, besides the checks of files.
+pub(super) fn warnings(plan: &Plan, counts: &RunCounts) -> Vec<String> {
+    let lines = [
+        unlisted_radii(plan, counts),
+        unnamed_plddt(plan, counts.unnamed_plddt),
+    ];
+    lines.into_iter().flatten().collect()
+}
+
 /// A line about structures whose B factors were read as such, and may be pLDDT. `None` if there are none, or if
 /// the config says what the B factors are.
-pub(super) fn unnamed_plddt(plan: &Plan, structures: u64) -> Option<String> {
+fn unnamed_plddt(plan: &Plan, structures: u64) -> Option<String> {
     let is_unknown = plan.config.reading.b_factor_kind.is_none();
     let structures = if is_unknown { structures } else { 0 };
     note(
@@ -107,6 +118,19 @@ pub(super) fn unnamed_plddt(plan: &Plan, structures: u64) -> Option<String> {
         structures,
         " (b_factor = \"plddt\" reads them as pLDDT)",
     )
+}
+
+/// A line that no atom of the run is in the file of radii; `None` if one is, or if there is no file.
+fn unlisted_radii(plan: &Plan, counts: &RunCounts) -> Option<String> {
+    let radii = plan.config.features.sasa.radii;
+    let is_unlisted = counts.structures > 0 && counts.without_listed_atoms == counts.structures;
+    (radii.file_text().is_some() && is_unlisted).then(|| {
+        format!(
+            "no atom is listed in {}, the file of sasa.radii, so all have the radii of their elements: \
+             write names as structure files have them, in upper case, such as ALA CB or ANY CB",
+            shown(Path::new(radii.name()))
+        )
+    })
 }
 
 /// A line with a count; `None` if it is zero.

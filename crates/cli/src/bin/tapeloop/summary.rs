@@ -64,8 +64,8 @@ pub(super) struct Outcome {
     pub(super) findings: FindingCounts,
     /// What is unusual about the inputs.
     pub(super) notes: Vec<String>,
-    /// That B factors may be pLDDT.
-    pub(super) unnamed_plddt: Option<String>,
+    /// What may make values wrong, besides what the checks of files found.
+    pub(super) warnings: Vec<String>,
     /// `run.json` of the run.
     pub(super) record: Json,
 }
@@ -204,6 +204,15 @@ impl Outcome {
                 format::counted(counts.residues, "residue"),
             );
         }
+        if let Some(condition) = &plan.config.atom_condition {
+            let _ = writeln!(
+                text,
+                "where_atoms {}: {} of {}",
+                printable(&condition.text),
+                format::whole(counts.atoms_chosen),
+                format::counted(counts.atoms_tested, "atom"),
+            );
+        }
         for note in &self.notes {
             let _ = writeln!(text, "note: {note}");
         }
@@ -276,6 +285,9 @@ impl Outcome {
         if self.counts.residues > 0 && self.counts.residues_left_out == self.counts.residues {
             text.push_str("warning: no residue meets tables.where\n");
         }
+        if self.counts.atoms_tested > 0 && self.counts.atoms_chosen == 0 {
+            text.push_str("warning: no atom meets tables.where_atoms\n");
+        }
         text.push_str(&warnings(&self.columns, self.counts.structures));
         text.push_str(&self.truncations());
         text.push_str(&self.doubtful_values());
@@ -311,7 +323,7 @@ impl Outcome {
     fn doubtful_values(&self) -> String {
         let checks = Check::ALL.iter().filter(|check| is_warning(**check));
         let lines = checks.filter_map(|&check| finding_line(check, &self.findings));
-        let lines = lines.chain(self.unnamed_plddt.clone());
+        let lines = lines.chain(self.warnings.iter().cloned());
         lines.map(|line| format!("warning: {line}\n")).collect()
     }
 

@@ -221,7 +221,7 @@ fn a_run_does_not_go_on_with_other_rows() {
         let (output, code) = run(&[&[&input, "-o", str_of(&out)], &args[..]].concat());
         let said = text_of(&output);
         assert_eq!(code, 2, "{said}");
-        assert!(said.contains("the annotations differ"), "{said}");
+        assert!(said.contains("what the annotations hold differs"), "{said}");
     };
     fs::write(&table, MUTATIONS.replace("0.25", "0.75")).unwrap();
     fails(&[&table], "out");

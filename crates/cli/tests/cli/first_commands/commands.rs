@@ -427,7 +427,12 @@ pub(super) const COMMANDS: &[(&str, i32, &str)] = &[
     ("tapeloop paint 1ubi.pdb sasa -o - | head -n 1", 0, "HEADER"),
     ("tapeloop paint structures sasa -o -", 2, "one file"),
     (
-        "tapeloop paint 1ubi.pdb ligand_dmin -o ligand.pdb",
+        "tapeloop paint 1ubi.pdb ligand_dmin -o ligand.pdb && head -n 1 ligand.pdb",
+        0,
+        "HEADER",
+    ),
+    (
+        "tapeloop paint 1ubi.pdb ligand_dmin -o none.pdb --set ligands=drop",
         2,
         "set ligands = \"keep\"",
     ),

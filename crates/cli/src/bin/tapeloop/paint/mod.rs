@@ -24,12 +24,13 @@ use tapeloop::structure::{
 };
 use tapeloop::workload::Completion;
 use tapeloop_annotations::WantedColumns;
-use tapeloop_cli::config::{Config, column_hint, feature_of_column_in};
+use tapeloop_cli::config::{Config, OutputTable, column_hint, feature_of_column_in};
 use tapeloop_cli::oversized;
 use tapeloop_cli::plan::{Plan, channels_of};
 use tapeloop_cli::reading::rejecting_panics;
 use tapeloop_cli::run_counters::RunCounters;
 use tapeloop_cli::strip::{self, Sequence, Track};
+use tapeloop_cli::tables::identifying_columns_of;
 use tapeloop_cli::terminal::complain;
 use tapeloop_cli::{exit_codes, reading};
 use tapeloop_error::internal::printable;
@@ -54,6 +55,17 @@ pub(super) fn paint(args: PaintArgs) -> Result<u8> {
     raw.set_list("INPUT", "input", vec![args.input.clone()]);
     // Viewers show all models.
     raw.set_default("models", "all");
+    // All residues and atoms are painted.
+    raw.remove("tables.where");
+    raw.remove("tables.where_atoms");
+    if let Some(name) = &args.column {
+        if args.output.is_none() {
+            let message = format!("`{name}` is painted into a file, and none is named");
+            return Err(Error::usage(message)
+                .fix("name one with -o; --features chooses what --svg draws, without a column"));
+        }
+        raw.add_names("COLUMN", "features", "all", &features_of(name));
+    }
     let mut config = Config::resolve(raw)?;
     let column = match &args.column {
         Some(name) => Some(choose(&mut config.features, name, args.svg.is_some())?),
@@ -145,24 +157,32 @@ fn columns(features: &FeatureConfig) -> Vec<(FeatureName, ColumnDecl)> {
 /// What the name of a column of atoms begins with.
 const OF_ATOMS: &str = "atoms.";
 
-/// Finds the feature that has the column `name`, of residues or, with the prefix `atoms.`, of atoms, and
-/// chooses it: in addition to the other features if `keeps_others`, else alone. Returns the table and
-/// the column's name in it.
+/// The table and the column that COLUMN names: of residues or, with the prefix `atoms.`, of atoms.
+fn place_of(name: &str) -> (TableName, &str) {
+    match name.strip_prefix(OF_ATOMS) {
+        Some(name) => (TableName::Atoms, name),
+        None => (TableName::Residues, name),
+    }
+}
+
+/// The features that COLUMN needs. To name them switches on those that compute nothing by default.
+fn features_of(name: &str) -> Vec<&'static str> {
+    let (table, name) = place_of(name);
+    let owner = feature_of_column_in(table, name).map(|place| place.feature);
+    let atoms = (table == TableName::Atoms).then_some(FeatureName::Atoms);
+    let features = owner.into_iter().chain(atoms);
+    features.map(FeatureName::name).collect()
+}
+
+/// Finds the feature that has the column, and chooses it: in addition to the other features if
+/// `keeps_others`, else alone. Returns the table and the column's name in it.
 fn choose(
     features: &mut FeatureConfig,
     name: &str,
     keeps_others: bool,
 ) -> Result<(TableName, String)> {
-    let (table, rows, name) = match name.strip_prefix(OF_ATOMS) {
-        Some(name) => (TableName::Atoms, "atom", name),
-        None => (TableName::Residues, "residue", name),
-    };
-    if table == TableName::Atoms {
-        features.atoms.keep = true;
-        if !features.features.contains(&FeatureName::Atoms) {
-            features.features.push(FeatureName::Atoms);
-        }
-    }
+    let (table, name) = place_of(name);
+    let rows = table.decl().name;
     let columns = |feature: &FeatureName| -> Vec<String> {
         let columns = features.columns_of(*feature).into_iter();
         let of_table = columns.filter(|column| column.table == table);
@@ -185,10 +205,16 @@ fn choose(
             let message = format!("`{name}` is not computed with these settings");
             return Err(Error::usage(message).fix(place.how_to_compute()));
         }
+        let mut identifying = identifying_columns_of(OutputTable::Features(table));
+        if identifying.any(|column| column == name) {
+            let message = format!("`{name}` is a column of {rows} that no feature computes");
+            return Err(Error::usage(message)
+                .fix("name one that a feature computes; `tapeloop features` lists them"));
+        }
         let known: Vec<String> = FeatureName::ALL.iter().flat_map(columns).collect();
         let known: Vec<&str> = known.iter().map(String::as_str).collect();
         let hint = column_hint(name, &known);
-        let error = Error::usage(format!("no feature has a column `{name}` of {rows}s{hint}"));
+        let error = Error::usage(format!("no feature has a column `{name}` of {rows}{hint}"));
         return Err(error.fix("`tapeloop features` lists the columns"));
     };
     if !keeps_others {
