@@ -10,13 +10,18 @@ use crate::error::{Context as _, Error, ErrorKind, Result};
 use cudarc::driver::sys::{self, CUstreamCaptureMode, CUstreamCaptureStatus};
 use std::ptr::{null, null_mut};
 
-/// Captures operations in their order.
-pub(super) fn capture(stream: &Stream, checked: &[Checked<'_>]) -> Result<Template> {
+/// Captures operations in their order. `programmatic` are the starts of programmatic edges, by node.
+pub(super) fn capture(
+    stream: &Stream,
+    checked: &[Checked<'_>],
+    programmatic: Vec<Option<usize>>,
+) -> Result<Template> {
     let capture = Capture::begin(stream).within(|| "begin capture")?;
     let mut nodes = Vec::with_capacity(checked.len());
     let mut captured = Ok(());
     for (place, checked) in checked.iter().enumerate() {
-        match capture.record(checked, nodes.last()) {
+        let starts_early = programmatic[place].is_some();
+        match capture.record(checked, nodes.last(), starts_early) {
             Ok(node) => nodes.push(node),
             Err(error) => {
                 captured = Err(error.within(format!("operation {place}")));
@@ -27,7 +32,7 @@ pub(super) fn capture(stream: &Stream, checked: &[Checked<'_>]) -> Result<Templa
     let (raw, ended) = capture.end();
     let kinds = checked.iter().map(NodeKind::new).collect();
     // Owned before the errors are looked at, so that a graph that came with one is freed.
-    let template = Template::captured(stream.context(), raw, nodes, kinds);
+    let template = Template::captured(stream.context(), raw, nodes, kinds, programmatic);
     captured.and(ended.within(|| "end capture"))?;
     let (nodes, operations) = (template.count()?, checked.len());
     if nodes != operations {
@@ -41,9 +46,9 @@ pub(super) fn capture(stream: &Stream, checked: &[Checked<'_>]) -> Result<Templa
 pub(super) fn capture_call(stream: &Stream, checked: &Checked<'_>) -> Result<Template> {
     let capture = Capture::begin(stream).within(|| "begin capture")?;
     // SAFETY: the stream captures, so nothing runs.
-    let submitted = unsafe { checked.submit(stream, Call::GraphEdit) };
+    let submitted = unsafe { checked.submit(stream, Call::GraphEdit, false) };
     let (raw, ended) = capture.end();
-    let template = Template::captured(stream.context(), raw, Vec::new(), Vec::new());
+    let template = Template::captured(stream.context(), raw, Vec::new(), Vec::new(), Vec::new());
     submitted.and(ended.within(|| "end capture"))?;
     match template.count()? {
         0 => {
@@ -74,9 +79,10 @@ impl<'a> Capture<'a> {
         &self,
         checked: &Checked<'_>,
         last: Option<&sys::CUgraphNode>,
+        starts_early: bool,
     ) -> Result<sys::CUgraphNode> {
         // SAFETY: the stream captures, so nothing runs.
-        unsafe { checked.submit(self.0, Call::GraphEdit) }?;
+        unsafe { checked.submit(self.0, Call::GraphEdit, starts_early) }?;
         let node = self.newest_node()?;
         if last == Some(&node) {
             let message = "the capture made no node of the operation";
@@ -90,8 +96,9 @@ impl<'a> Capture<'a> {
         let context = self.0.context();
         let driver = context.bind()?;
         let mut status = Number::<CUstreamCaptureStatus>::new();
-        let (mut nodes, mut count) = (null(), 0);
-        // SAFETY: the stream lives as long as the reference, `status`, `nodes` and `count`
+        // Without a place for edges, the call is refused where one is not a full edge.
+        let (mut nodes, mut edges, mut count) = (null(), null(), 0);
+        // SAFETY: the stream lives as long as the reference, `status`, `nodes`, `edges` and `count`
         // outlive the call, and the other places may be null.
         context.check("cuStreamGetCaptureInfo", unsafe {
             (driver.cuStreamGetCaptureInfo_v3)(
@@ -100,7 +107,7 @@ impl<'a> Capture<'a> {
                 null_mut(),
                 null_mut(),
                 &mut nodes,
-                null_mut(),
+                &mut edges,
                 &mut count,
             )
         })?;
