@@ -60,6 +60,9 @@ fn build_kernels(jobs: &Jobs) -> Result<(), String> {
     let units: Vec<TranslationUnit> = files
         .map(|file| sources.unit(file))
         .collect::<Result<_, _>>()?;
+    units
+        .iter()
+        .try_for_each(|unit| check_wait(&sources, unit))?;
     let signatures: Vec<Signature> = units
         .iter()
         .map(|unit| sources.signature(unit))
@@ -123,6 +126,20 @@ fn units_rust(
 }
 
 /// Generates a Rust module for each kernel, and a list of all kernels.
+/// Refuses a kernel that does not begin with the wait that its declaration promises.
+fn check_wait(sources: &Sources, unit: &TranslationUnit) -> Result<(), String> {
+    const WAIT: &str = "wait_for_dependencies();";
+    let (file, text) = (unit.file(), sources.text(&unit.file()));
+    let kernel = text.split_once("\nKERNEL(").map(|(_, kernel)| kernel);
+    let body = kernel.and_then(|kernel| kernel.split_once("\n{\n"));
+    match body {
+        Some((_, body)) if body.trim_start().starts_with(WAIT) => Ok(()),
+        _ => Err(format!(
+            "kernels/{file}: the first line of the kernel has to be {WAIT}"
+        )),
+    }
+}
+
 fn rust_of(kernels: &[Signature]) -> Result<String, String> {
     let mut rust = String::new();
     let mut groups: BTreeMap<&str, Vec<&Parameter>> = BTreeMap::new();
@@ -260,7 +277,7 @@ fn module_of(kernel: &Signature) -> Result<String, String> {
          #[allow(dead_code, reason = \"a twin may not need every parameter\")]\n\
          pub(in crate::features) struct Views<'a> {{\n{views}}}\n\
          impl BuiltIn for Args {{\n    fn kernel() -> Kernel {{\n        \
-         Kernel::new(\"{name}\")\n            .block({threads})\n{declared}            .twin(twin)\n    }}\n    \
+         Kernel::new(\"{name}\")\n            .block({threads})\n            .waits_for_dependencies()\n{declared}            .twin(twin)\n    }}\n    \
          fn args(self) -> Vec<Arg> {{\n        std::iter::empty()\n{listed}            .collect()\n    }}\n}}\n\
          fn twin(launch: &mut TwinLaunch<'_>) {{\n        Twin::run(Views {{\n{taken_fields}        }});\n    }}\n}}\n"
     ))

@@ -124,7 +124,8 @@ impl Template {
         self.context.check("cuGraphInstantiate", unsafe {
             (driver.cuGraphInstantiateWithFlags)(&mut exec.raw, self.raw, flags)
         })?;
-        tracing::debug!(nodes = self.nodes.len(), "made a graph");
+        let programmatic_edges = self.programmatic.iter().flatten().count();
+        tracing::debug!(nodes = self.nodes.len(), programmatic_edges, "made a graph");
         Ok(exec)
     }
 
