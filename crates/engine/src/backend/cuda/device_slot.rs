@@ -8,7 +8,7 @@ use super::copies;
 use super::graph::{Draft, Graph, NodeWork, Template};
 use super::graph_plan::{NodePlan, one_each, plan};
 use super::module::{Function, Functions};
-use super::programmatic_launch::{has_waiting_kernel, or_without};
+use super::programmatic_launch::or_without;
 use super::slot_memory::SlotMemory;
 use super::slot_stream::SlotStream;
 use super::timestamps::Timestamps;
@@ -105,7 +105,7 @@ impl CudaSlot {
         let made = self
             .check_and_draft(source, programmatic)
             .and_then(Graph::new);
-        if !has_waiting_kernel(source, &self.functions) {
+        if !self.functions.have_waiting_kernel() {
             return made;
         }
         let context = Arc::clone(&self.context);
@@ -209,7 +209,9 @@ impl CudaSlot {
         if !merged.iter().any(|node| node.copies) {
             return (merged, None);
         }
-        let loaded = self.functions.load(copies::kernel());
+        let loaded = self
+            .functions
+            .load(copies::kernel(self.context.device.capability()));
         match loaded.and_then(|id| Ok((id, self.functions.get(id)?))) {
             Ok(function) => (merged, Some(function)),
             Err(error) => {

@@ -103,6 +103,13 @@ impl Functions {
             .any(|entry| entry.function.follows_device_pointers)
     }
 
+    /// Whether a loaded function may start before the work before it has ended.
+    pub(super) fn have_waiting_kernel(&self) -> bool {
+        let loaded = self.loaded.read();
+        let mut roles = loaded.iter().map(|entry| entry.function.role);
+        roles.any(|role| role == NodeRole::WaitingKernel)
+    }
+
     pub(super) fn get(&self, id: FunctionId) -> Result<Function> {
         let loaded = self.loaded.read();
         let entry = loaded.get(id.0 as usize);

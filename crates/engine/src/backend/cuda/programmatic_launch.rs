@@ -2,9 +2,7 @@
 //! waits for that end in its code.
 
 use super::context::Context;
-use super::module::Functions;
-use crate::backend::edges::NodeRole;
-use crate::backend::{Call, GraphSource, Op};
+use crate::backend::Call;
 use crate::error::{ErrorKind, Result};
 use cudarc::driver::sys;
 use std::ptr::null;
@@ -30,18 +28,6 @@ impl ProgrammaticLaunch {
     pub(super) fn is_allowed(&self) -> bool {
         !self.is_refused.load(Relaxed)
     }
-}
-
-/// Whether an operation is a kernel that may start before the one that it runs after has ended.
-pub(super) fn has_waiting_kernel(source: GraphSource<'_>, functions: &Functions) -> bool {
-    let waits = |op: &Op| match op {
-        Op::Launch { function, .. } => {
-            let function = functions.get(*function);
-            function.is_ok_and(|function| function.role == NodeRole::WaitingKernel)
-        }
-        _ => false,
-    };
-    source.ops().any(waits)
 }
 
 /// Does without programmatic dependent launch what the driver refused with it, and never uses it again
