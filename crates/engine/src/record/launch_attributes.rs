@@ -28,7 +28,8 @@ impl LaunchAttributes {
         waits_for_dependencies: false,
     };
 
-    /// What a drawing says of a launch with these attributes.
+    /// What a drawing says of a launch with these attributes. It leaves out the wait, which changes
+    /// no order.
     pub(crate) fn names(self) -> impl Iterator<Item = String> {
         let clusters = self
             .cluster

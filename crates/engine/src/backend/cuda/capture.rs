@@ -21,7 +21,7 @@ pub(super) fn capture(
     let mut captured = Ok(());
     for (place, checked) in checked.iter().enumerate() {
         let starts_early = programmatic[place].is_some();
-        match capture.record(checked, nodes.last(), starts_early) {
+        match capture.record(checked, &nodes, starts_early) {
             Ok(node) => nodes.push(node),
             Err(error) => {
                 captured = Err(error.within(format!("operation {place}")));
@@ -74,25 +74,21 @@ impl<'a> Capture<'a> {
         Ok(Capture(stream))
     }
 
-    /// Records an operation after the node `last`. Returns its node.
+    /// Records an operation after the nodes `earlier`. Returns its node.
     fn record(
         &self,
         checked: &Checked<'_>,
-        last: Option<&sys::CUgraphNode>,
+        earlier: &[sys::CUgraphNode],
         starts_early: bool,
     ) -> Result<sys::CUgraphNode> {
         // SAFETY: the stream captures, so nothing runs.
         unsafe { checked.submit(self.0, Call::GraphEdit, starts_early) }?;
-        let node = self.newest_node()?;
-        if last == Some(&node) {
-            let message = "the capture made no node of the operation";
-            return Err(Error::new(ErrorKind::Device, message));
-        }
-        Ok(node)
+        self.new_node(earlier)
     }
 
-    /// The node that the next operation of the capture would run after.
-    fn newest_node(&self) -> Result<sys::CUgraphNode> {
+    /// The node that the next operation of the capture would run after, and that is not among
+    /// `earlier`. Behind a programmatic edge the driver may list earlier nodes too.
+    fn new_node(&self, earlier: &[sys::CUgraphNode]) -> Result<sys::CUgraphNode> {
         let context = self.0.context();
         let driver = context.bind()?;
         let mut status = Number::<CUstreamCaptureStatus>::new();
@@ -112,16 +108,25 @@ impl<'a> Capture<'a> {
             )
         })?;
         let active = CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_ACTIVE as u32;
-        if status.get() != active || count != 1 {
-            let message = format!(
-                "the capture is in state {} with {count} ends; operations on one stream have one",
-                status.get()
-            );
-            return Err(Error::new(ErrorKind::Device, message));
+        let ends = if status.get() == active && count > 0 {
+            // SAFETY: an active capture lists at `nodes` the `count` nodes at its end, until the
+            // next call on the stream.
+            unsafe { std::slice::from_raw_parts(nodes, count) }
+        } else {
+            &[]
+        };
+        let mut new = ends.iter().filter(|node| !earlier.contains(node));
+        match (new.next(), new.next()) {
+            (Some(node), None) => Ok(*node),
+            _ => Err(Error::new(
+                ErrorKind::Device,
+                format!(
+                    "the capture is in state {} with {count} ends, of which the operation has to \
+                     make one",
+                    status.get()
+                ),
+            )),
         }
-        // SAFETY: an active capture lists at `nodes` the `count` nodes at its end, until the
-        // next call on the stream; the check above found one.
-        Ok(unsafe { nodes.read() })
     }
 
     /// Ends the capture. Returns its graph, null if there is none.

@@ -415,13 +415,20 @@ fn graphs(driver: &mut Driver) {
         count: *mut usize,
     ) -> i32 {
         assert!(!edges.is_null(), "edges may be programmatic");
-        let last = state(|state| state.captured.last().copied()).unwrap();
+        // Behind a programmatic edge it lists the node at the start of the edge, too.
+        let ends: Vec<sys::CUgraphNode> = state(|state| {
+            let is_early =
+                |launch: &Vec<Attribute>| launch.iter().any(|(id, _)| *id == PROGRAMMATIC);
+            let count = 1 + usize::from(state.launches.last().is_some_and(is_early));
+            let ends = state.captured.iter().rev().take(count);
+            ends.map(|node| *node as sys::CUgraphNode).collect()
+        });
         put(
             status,
             sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_ACTIVE,
         );
-        put(nodes, &*Box::leak(Box::new(last as sys::CUgraphNode)));
-        put(count, 1)
+        put(count, ends.len());
+        put(nodes, ends.leak().as_ptr())
     }
     extern "C" fn get_nodes(_: sys::CUgraph, _: *mut sys::CUgraphNode, count: *mut usize) -> i32 {
         put(count, state(|state| state.captured.len()))

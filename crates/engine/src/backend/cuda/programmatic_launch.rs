@@ -40,8 +40,8 @@ pub(super) fn or_without<T>(
     let Err(error) = made else {
         return made;
     };
-    let has_other_cause = error.code().is_none() || error.kind() == ErrorKind::OutOfMemory;
-    if has_other_cause || !context.programmatic.is_allowed() || context.is_lost() {
+    if error.kind() != ErrorKind::Device || !context.programmatic.is_allowed() || context.is_lost()
+    {
         return Err(error);
     }
     let Ok(made) = without() else {
