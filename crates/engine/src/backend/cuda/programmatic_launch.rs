@@ -101,7 +101,9 @@ mod tests {
     use super::super::device_slot::tests::{allocation, declared, slot, zero};
     use super::super::fake_driver::{self, PROGRAMMATIC, Refusal, Session};
     use super::*;
-    use crate::backend::{Built, DeviceSlot, GraphId, GraphSource, Node, Op, Residency};
+    use crate::backend::{
+        Built, DeviceSlot, ExternalEvent, GraphId, GraphSource, Node, Op, Residency,
+    };
     use crate::record::Kernel;
 
     /// A slot of a device of this compute capability, and launches of a kernel and of one that is
@@ -172,6 +174,10 @@ mod tests {
         let expected = [false, true, false, true, false];
         assert_eq!(enqueue(&mut slot, &ops), expected);
         slot.fence().unwrap();
+        assert_eq!(enqueue(&mut slot, &[&waits]), [false]);
+        // SAFETY: the driver without a device does not look at events.
+        let event = unsafe { ExternalEvent::from_raw(0x70) };
+        slot.wait_for_event(&event).unwrap();
         assert_eq!(enqueue(&mut slot, &[&waits]), [false]);
         let (graph, ..) = chain(&mut slot, &[&plain], None);
         slot.launch_graph(graph).unwrap();
