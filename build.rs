@@ -60,9 +60,7 @@ fn build_kernels(jobs: &Jobs) -> Result<(), String> {
     let units: Vec<TranslationUnit> = files
         .map(|file| sources.unit(file))
         .collect::<Result<_, _>>()?;
-    units
-        .iter()
-        .try_for_each(|unit| check_wait(&sources, unit))?;
+    units.iter().try_for_each(|unit| sources.check_wait(unit))?;
     let signatures: Vec<Signature> = units
         .iter()
         .map(|unit| sources.signature(unit))
@@ -126,20 +124,6 @@ fn units_rust(
 }
 
 /// Generates a Rust module for each kernel, and a list of all kernels.
-/// Refuses a kernel that does not begin with the wait that its declaration promises.
-fn check_wait(sources: &Sources, unit: &TranslationUnit) -> Result<(), String> {
-    const WAIT: &str = "wait_for_dependencies();";
-    let (file, text) = (unit.file(), sources.text(&unit.file()));
-    let kernel = text.split_once("\nKERNEL(").map(|(_, kernel)| kernel);
-    let body = kernel.and_then(|kernel| kernel.split_once("\n{\n"));
-    match body {
-        Some((_, body)) if body.trim_start().starts_with(WAIT) => Ok(()),
-        _ => Err(format!(
-            "kernels/{file}: the first line of the kernel has to be {WAIT}"
-        )),
-    }
-}
-
 fn rust_of(kernels: &[Signature]) -> Result<String, String> {
     let mut rust = String::new();
     let mut groups: BTreeMap<&str, Vec<&Parameter>> = BTreeMap::new();

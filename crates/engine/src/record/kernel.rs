@@ -395,7 +395,7 @@ impl Kernel {
     /// takes 0.78 of the time.
     ///
     /// Code that is compiled for an older architecture need not wait, and runs as if this were not
-    /// declared. Neither do CPU twins take notice, nor a [cooperative](Kernel::cooperative) kernel.
+    /// declared, as does a [cooperative](Kernel::cooperative) kernel. CPU twins take no notice.
     ///
     /// ```
     /// use tapeloop_engine::{Image, Kernel};
