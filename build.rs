@@ -60,6 +60,7 @@ fn build_kernels(jobs: &Jobs) -> Result<(), String> {
     let units: Vec<TranslationUnit> = files
         .map(|file| sources.unit(file))
         .collect::<Result<_, _>>()?;
+    units.iter().try_for_each(|unit| sources.check_wait(unit))?;
     let signatures: Vec<Signature> = units
         .iter()
         .map(|unit| sources.signature(unit))
@@ -260,7 +261,7 @@ fn module_of(kernel: &Signature) -> Result<String, String> {
          #[allow(dead_code, reason = \"a twin may not need every parameter\")]\n\
          pub(in crate::features) struct Views<'a> {{\n{views}}}\n\
          impl BuiltIn for Args {{\n    fn kernel() -> Kernel {{\n        \
-         Kernel::new(\"{name}\")\n            .block({threads})\n{declared}            .twin(twin)\n    }}\n    \
+         Kernel::new(\"{name}\")\n            .block({threads})\n            .waits_for_dependencies()\n{declared}            .twin(twin)\n    }}\n    \
          fn args(self) -> Vec<Arg> {{\n        std::iter::empty()\n{listed}            .collect()\n    }}\n}}\n\
          fn twin(launch: &mut TwinLaunch<'_>) {{\n        Twin::run(Views {{\n{taken_fields}        }});\n    }}\n}}\n"
     ))

@@ -142,6 +142,20 @@ impl Sources {
         }
     }
 
+    /// Refuses a kernel that does not begin with the wait that its declaration promises.
+    pub(crate) fn check_wait(&self, unit: &TranslationUnit) -> Result<(), String> {
+        const WAIT: &str = "wait_for_dependencies();";
+        let file = unit.file();
+        let kernel = self.text(&file).split_once("KERNEL(");
+        let body = kernel.and_then(|(_, kernel)| kernel.split_once('{'));
+        match body {
+            Some((_, body)) if body.trim_start().starts_with(WAIT) => Ok(()),
+            _ => Err(format!(
+                "kernels/{file}: the first line of the kernel has to be {WAIT}"
+            )),
+        }
+    }
+
     /// SHA-256 of these files, in hexadecimal, with `context`.
     pub(crate) fn digest<'a>(
         &self,

@@ -15,6 +15,7 @@ KERNEL(256)
 amide_hydrogens(const unsigned* header, const ResidueSpan* residues, const Backbone* backbone,
                 float4* hydrogens)
 {
+    wait_for_dependencies();
     const unsigned count = header[RESIDUES];
     each_thread(header, RESIDUES, [&](unsigned row) {
         const ResidueSpan residue = residues[row];

@@ -6,6 +6,7 @@ KERNEL(256)
 atom_residue(const unsigned* header, const ResidueSpan* residues,
              unsigned* residue_of /* updated */)
 {
+    wait_for_dependencies();
     each_thread(header, RESIDUES, [&](unsigned row) {
         const ResidueSpan residue = residues[row];
         for (unsigned a = 0; a < residue.atom_count; ++a)

@@ -8,6 +8,7 @@ atom_sasa(const unsigned* header, const StructureSpan* structures, const Residue
           const Atom* atoms, CELL_PARAMS, float* areas /* updated */, unsigned axis,
           unsigned first, unsigned points, unsigned probe, unsigned own_chain)
 {
+    wait_for_dependencies();
     areas::write_atom_areas<shrake_rupley::ShrakeRupley>(
         header, structures, residues, atoms, CELLS_OF_PARAMS, areas, axis, first, points, probe,
         own_chain);

@@ -8,6 +8,7 @@ atom_sasa_slices(const unsigned* header, const StructureSpan* structures,
                  float* areas /* updated */, unsigned axis, unsigned slices, unsigned probe,
                  unsigned own_chain)
 {
+    wait_for_dependencies();
     areas::write_atom_areas<lee_richards::LeeRichards>(
         header, structures, residues, atoms, CELLS_OF_PARAMS, areas, axis, 0, slices, probe,
         own_chain);

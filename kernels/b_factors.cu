@@ -22,6 +22,7 @@ b_factors(const unsigned* header, const StructureSpan* structures, const Residue
           const ChainSpan* chains, const unsigned* members, const float* b, const float* atom_b,
           float* factors)
 {
+    wait_for_dependencies();
     __shared__ double shared[BLOCK];
     each_block(header, CHAINS, [&](unsigned chain_index) {
         const ChainSpan chain = chains[chain_index];

@@ -7,6 +7,7 @@ bond_degrees(const unsigned* header, const StructureSpan* structures, const Resi
              const Atom* ca, CELL_PARAMS, const Backbone* backbone, const float4* hydrogens,
              int* degrees)
 {
+    wait_for_dependencies();
     each_warp(header, RESIDUES, [&](unsigned residue) {
         const Cells cells = CELLS_OF_PARAMS;
         const Grid& grid = structures[residues[residue].structure].residue_grid;

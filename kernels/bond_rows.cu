@@ -9,6 +9,7 @@ bond_rows(const unsigned* header, const StructureSpan* structures, const Residue
           const unsigned* rooms, const int* ends, unsigned* unsorted, int* acceptors,
           float* energies)
 {
+    wait_for_dependencies();
     each_warp(header, RESIDUES, [&](unsigned residue) {
         const unsigned structure_index = residues[residue].structure;
         const StructureSpan& structure = structures[structure_index];

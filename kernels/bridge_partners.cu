@@ -29,6 +29,7 @@ bridge_partners(const unsigned* header, const StructureSpan* structures,
                 const ResidueSpan* residues, const float4* hydrogens, const int* partners,
                 const float* energies, Bridges* bridges)
 {
+    wait_for_dependencies();
     const unsigned end = units(header, RESIDUES).end;
     each_thread(header, RESIDUES, [&](unsigned residue) {
         const unsigned first = structures[residues[residue].structure].residue_start;

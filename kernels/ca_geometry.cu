@@ -7,6 +7,7 @@
 KERNEL(256)
 ca_geometry(const unsigned* header, const ResidueSpan* residues, const Atom* ca, float* angles)
 {
+    wait_for_dependencies();
     const unsigned count = header[RESIDUES];
     each_thread(header, RESIDUES, [&](unsigned residue) {
         float dihedral = null_real(), angle = null_real();

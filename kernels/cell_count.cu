@@ -7,6 +7,7 @@ KERNEL(256)
 cell_count(const unsigned* header, const StructureSpan* structures, const ChainSpan* chains,
            const Atom* atoms, unsigned* counts /* updated */, unsigned axis)
 {
+    wait_for_dependencies();
     each_thread(header, axis, [&](unsigned unit) {
         const Atom atom = atoms[unit];
         if (!present(atom))

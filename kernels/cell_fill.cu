@@ -10,6 +10,7 @@ cell_fill(const unsigned* header, const StructureSpan* structures, const ChainSp
           unsigned* counts /* updated */, int* x, int* y, int* z, AtomTag* tag, unsigned* source,
           unsigned axis, unsigned flag_shift)
 {
+    wait_for_dependencies();
     each_thread(header, axis, [&](unsigned unit) {
         const Atom atom = atoms[unit];
         if (!present(atom))

@@ -11,6 +11,7 @@ KERNEL(BLOCK)
 cell_scan(const unsigned* header, const StructureSpan* structures, const unsigned* counts,
           unsigned* start, unsigned* flags /* updated */, unsigned axis, unsigned flag_shift)
 {
+    wait_for_dependencies();
     __shared__ unsigned warp_sums[BLOCK / 32];
     __shared__ unsigned long long all_pairs[BLOCK];
     each_block(header, STRUCTURES, [&](unsigned structure_index) {

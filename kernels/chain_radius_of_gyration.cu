@@ -9,6 +9,7 @@ chain_radius_of_gyration(const unsigned* header, const ResidueSpan* residues,
                          const ChainSpan* chains, const unsigned* members, const unsigned* loose,
                          const Atom* atoms, float* radii)
 {
+    wait_for_dependencies();
     each_block(header, CHAINS, [&](unsigned chain_index) {
         const ChainSpan chain = chains[chain_index];
         const unsigned first = loose[2 * chain_index], count = loose[2 * chain_index + 1];

@@ -8,6 +8,7 @@ KERNEL(256)
 chain_range(const unsigned* header, const StructureSpan* structures, const ChainSpan* chains,
             const Atom* atoms, unsigned* ranges /* updated */)
 {
+    wait_for_dependencies();
     each_thread(header, ATOMS, [&](unsigned atom_index) {
         const Atom atom = atoms[atom_index];
         if (!present(atom))

@@ -8,6 +8,7 @@ KERNEL(BLOCK)
 class_fractions(const unsigned* header, const StructureSpan* structures, const ChainSpan* chains,
                 const unsigned* members, const int* states, float* fractions, unsigned axis)
 {
+    wait_for_dependencies();
     __shared__ unsigned shared[BLOCK];
     each_block(header, axis, [&](unsigned unit) {
         const Rows rows(structures, chains, members, axis, unit);

@@ -9,6 +9,7 @@ cluster_join(const unsigned* header, const StructureSpan* structures, const Resi
              const Atom* ca, CELL_PARAMS, unsigned* parents /* updated */, unsigned radius,
              unsigned own_chain)
 {
+    wait_for_dependencies();
     each_warp(header, RESIDUES, [&](unsigned residue) {
         if (parents[residue] == NO_TREE)
             return;

@@ -27,6 +27,7 @@ cluster_number(const unsigned* header, const StructureSpan* structures, const Ch
                const unsigned* members, const unsigned* parents, unsigned* numbers,
                unsigned* stamps /* updated */, int* clusters, int* in_chains, int* in_structures)
 {
+    wait_for_dependencies();
     __shared__ unsigned shared[BLOCK];
     each_block(header, STRUCTURES, [&](unsigned structure_index) {
         const StructureSpan& structure = structures[structure_index];

@@ -6,6 +6,7 @@ KERNEL(256)
 cluster_start(const unsigned* header, const unsigned char* selected, const Atom* ca,
               unsigned* parents)
 {
+    wait_for_dependencies();
     each_thread(header, RESIDUES, [&](unsigned residue) {
         parents[residue] = selected[residue] && present(ca[residue]) ? residue : NO_TREE;
     });

@@ -6,6 +6,7 @@ KERNEL(BLOCK)
 coincident_pairs(const unsigned* header, const StructureSpan* structures,
                  const unsigned* coincident, int* pairs)
 {
+    wait_for_dependencies();
     __shared__ unsigned long long shared[BLOCK];
     each_block(header, STRUCTURES, [&](unsigned structure_index) {
         const StructureSpan& structure = structures[structure_index];

@@ -8,6 +8,7 @@ contact_degrees(const unsigned* header, const StructureSpan* structures,
                 const ResidueSpan* residues, const Atom* points, CELL_PARAMS, int* degrees,
                 unsigned cutoff, unsigned own_chain)
 {
+    wait_for_dependencies();
     each_warp(header, RESIDUES, [&](unsigned residue) {
         const Cells cells = CELLS_OF_PARAMS;
         const StructureSpan& structure = structures[residues[residue].structure];

@@ -8,6 +8,7 @@ KERNEL(32 * WARPS)
 contact_list(const unsigned* header, const StructureSpan* structures, const ResidueSpan* residues,
              const Atom* atoms, CELL_PARAMS, unsigned* lists, unsigned* degrees, unsigned radius)
 {
+    wait_for_dependencies();
     __shared__ unsigned counts[WARPS], found[WARPS][CONTACTS_MAX];
     each_warp(header, RESIDUES, [&](unsigned residue) {
         const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;

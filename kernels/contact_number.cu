@@ -10,6 +10,7 @@ contact_number(const unsigned* header, const StructureSpan* structures, const Re
                const Atom* atoms, CELL_PARAMS, int* counts, unsigned values, unsigned first,
                unsigned own_chain)
 {
+    wait_for_dependencies();
     each_warp(header, RESIDUES, [&](unsigned residue) {
         const unsigned lane = threadIdx.x % 32;
         const Atom atom = atoms[residue];

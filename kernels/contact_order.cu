@@ -8,6 +8,7 @@ contact_order(const unsigned* header, const StructureSpan* structures, const Res
               const Atom* atoms, CELL_PARAMS, const unsigned* residue_of, const int* positions,
               float* means, unsigned long long* sums, unsigned radius)
 {
+    wait_for_dependencies();
     Around& around = warp_memory<Around, WARPS>();
     const Cells cells = CELLS_OF_PARAMS;
     each_warp(header, RESIDUES, [&](unsigned row) {

@@ -10,6 +10,7 @@ contact_rows(const unsigned* header, const StructureSpan* structures, const Resi
              const int* ends, unsigned* unsorted, int* partners, float* distances,
              float* min_distances, unsigned cutoff, unsigned own_chain)
 {
+    wait_for_dependencies();
     each_warp(header, RESIDUES, [&](unsigned residue_index) {
         const ResidueSpan residue = residues[residue_index];
         const StructureSpan& structure = structures[residue.structure];

@@ -544,6 +544,7 @@ eigenvector(const unsigned* header, const StructureSpan* structures, const Chain
             const unsigned* degrees, unsigned* places, unsigned* neighbours, double* scratch,
             float* vectors, float* residuals, unsigned radius, unsigned steps)
 {
+    wait_for_dependencies();
     __shared__ EigenShared shared;
     __shared__ float2 values[2][EIGEN_SHARED + 1];
     each_block(header, CHAINS, [&](unsigned chain_index) {

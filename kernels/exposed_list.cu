@@ -10,6 +10,7 @@ exposed_list(const unsigned* header, const StructureSpan* structures, const Atom
              float* y, float* z, unsigned* parents, unsigned* bodies, unsigned words,
              unsigned first, unsigned points, unsigned probe)
 {
+    wait_for_dependencies();
     const float* sphere = (const float*)header + first;
     each_warp(header, ATOMS, [&](unsigned atom_index) {
         const AtomTag tag = atoms[atom_index].tag;

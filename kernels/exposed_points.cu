@@ -43,6 +43,7 @@ exposed_points(const unsigned* header, const StructureSpan* structures, const Ch
                const Atom* atoms, CELL_PARAMS, unsigned* bits, unsigned words, unsigned first,
                unsigned points, unsigned probe, unsigned own_chain)
 {
+    wait_for_dependencies();
     using namespace shrake_rupley;
     Workspace& work = warp_memory<Workspace, THREADS / 32>();
     each_warp(header, ATOMS, [&](unsigned atom_index) {

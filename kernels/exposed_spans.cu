@@ -10,6 +10,7 @@ exposed_spans(const unsigned* header, const StructureSpan* structures, const Ato
               const unsigned* bits, const unsigned* rooms, unsigned* starts, unsigned* counts,
               int* totals, unsigned words)
 {
+    wait_for_dependencies();
     __shared__ unsigned warp_sums[BLOCK / 32];
     each_block(header, STRUCTURES, [&](unsigned structure_index) {
         const StructureSpan& structure = structures[structure_index];

@@ -8,6 +8,7 @@ glycan_sasa_delta(const unsigned* header, const StructureSpan* structures,
                   const ResidueSpan* residues, const Atom* atoms, CELL_PARAMS, float* deltas,
                   unsigned first, unsigned points, unsigned probe)
 {
+    wait_for_dependencies();
     areas::write_glycan_deltas<shrake_rupley::ShrakeRupley>(
         header, structures, residues, atoms, CELLS_OF_PARAMS, deltas, first, points, probe);
 }

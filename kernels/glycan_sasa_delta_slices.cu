@@ -8,6 +8,7 @@ glycan_sasa_delta_slices(const unsigned* header, const StructureSpan* structures
                          const ResidueSpan* residues, const Atom* atoms, CELL_PARAMS, float* deltas,
                          unsigned slices, unsigned probe)
 {
+    wait_for_dependencies();
     areas::write_glycan_deltas<lee_richards::LeeRichards>(
         header, structures, residues, atoms, CELLS_OF_PARAMS, deltas, 0, slices, probe);
 }

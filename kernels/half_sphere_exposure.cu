@@ -9,6 +9,7 @@ half_sphere_exposure(const unsigned* header, const StructureSpan* structures,
                      const ResidueSpan* residues, const Atom* atoms, CELL_PARAMS,
                      const double* normals, int* counts, unsigned radius, unsigned own_chain)
 {
+    wait_for_dependencies();
     each_warp(header, RESIDUES, [&](unsigned residue) {
         const unsigned lane = threadIdx.x % 32;
         const Atom atom = atoms[residue];

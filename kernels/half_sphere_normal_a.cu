@@ -8,6 +8,7 @@ KERNEL(256)
 half_sphere_normal_a(const unsigned* header, const StructureSpan* structures,
                      const ResidueSpan* residues, const Atom* atoms, double* normals)
 {
+    wait_for_dependencies();
     each_thread(header, RESIDUES, [&](unsigned residue) {
         double* normal = normals + 3 * residue;
         normal[0] = null_double();

@@ -8,6 +8,7 @@ KERNEL(256)
 half_sphere_normal_b(const unsigned* header, const ResidueSpan* residues, const Backbone* backbones,
                      const Atom* betas, double* normals)
 {
+    wait_for_dependencies();
     each_thread(header, RESIDUES, [&](unsigned residue) {
         double* normal = normals + 3 * residue;
         normal[0] = null_double();

@@ -26,6 +26,7 @@ hydrogen_bonds(const unsigned* header, const StructureSpan* structures, const Re
                const Atom* atoms, CELL_PARAMS, const Backbone* backbone, const float4* hydrogens,
                int* partners, float* energies, unsigned own_chain)
 {
+    wait_for_dependencies();
     __shared__ unsigned queues[WARPS][PAIRS + 32];
     each_warp(header, RESIDUES, [&](unsigned residue) {
         const unsigned lane = threadIdx.x % 32, is_acceptor = lane % 2;

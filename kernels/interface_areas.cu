@@ -9,6 +9,7 @@ interface_areas(const unsigned* header, const StructureSpan* structures,
                 const int* ends, const unsigned* partners, unsigned long long* buried,
                 unsigned first, unsigned points, unsigned probe)
 {
+    wait_for_dependencies();
     write_partner_areas<shrake_rupley::ShrakeRupley>(
         header, structures, residues, atoms, CELLS_OF_PARAMS, rooms, ends, partners, buried, first,
         points, probe);

@@ -9,6 +9,7 @@ interface_areas_slices(const unsigned* header, const StructureSpan* structures,
                        const unsigned* rooms, const int* ends, const unsigned* partners,
                        unsigned long long* buried, unsigned slices, unsigned probe)
 {
+    wait_for_dependencies();
     write_partner_areas<lee_richards::LeeRichards>(
         header, structures, residues, atoms, CELLS_OF_PARAMS, rooms, ends, partners, buried, 0,
         slices, probe);

@@ -9,6 +9,7 @@ interface_bonds(const unsigned* header, const StructureSpan* structures,
                 const Backbone* backbone, const float4* hydrogens, const unsigned* rooms,
                 const int* row_ends, const int* pairs, int* bonds /* updated */)
 {
+    wait_for_dependencies();
     each_warp(header, RESIDUES, [&](unsigned donor_index) {
         const ResidueSpan residue = residues[donor_index];
         const StructureSpan& structure = structures[residue.structure];

@@ -7,6 +7,7 @@ interface_degrees(const unsigned* header, const StructureSpan* structures,
                   const ResidueSpan* residues, const Atom* atoms, CELL_PARAMS,
                   const unsigned* ranges, int* degrees, unsigned cutoff, unsigned probe)
 {
+    wait_for_dependencies();
     each_warp(header, RESIDUES, [&](unsigned row) {
         const ResidueSpan residue = residues[row];
         const Cells cells = CELLS_OF_PARAMS;

@@ -7,6 +7,7 @@ interface_pairs(const unsigned* header, const StructureSpan* structures, const C
                 const unsigned* members, const unsigned* rooms, const int* ends,
                 const unsigned* partners, const unsigned* contacts, int* degrees)
 {
+    wait_for_dependencies();
     __shared__ int warp_values[BLOCK / 32];
     each_block(header, CHAINS, [&](unsigned chain_index) {
         const ChainSpan chain = chains[chain_index];

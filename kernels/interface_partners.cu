@@ -11,6 +11,7 @@ interface_partners(const unsigned* header, const StructureSpan* structures,
                    const int* ends, unsigned* partners, unsigned* contacts, unsigned cutoff,
                    unsigned probe)
 {
+    wait_for_dependencies();
     each_warp(header, RESIDUES, [&](unsigned row) {
         const ResidueSpan residue = residues[row];
         if (residue.atom_count == 0)

@@ -12,6 +12,7 @@ interface_rows(const unsigned* header, const StructureSpan* structures, const Ch
                const int* row_ends, int* pairs, int* counts, float* areas, int* bonds,
                unsigned points)
 {
+    wait_for_dependencies();
     enum { RESIDUES_I, RESIDUES_J, CONTACTS, BURIED_I, BURIED_J, SUMS };
     __shared__ int warp_values[BLOCK / 32];
     __shared__ unsigned long long sums[SUMS];

@@ -47,6 +47,7 @@ join_surface(const unsigned* header, const StructureSpan* structures, const Chai
              unsigned* bodies /* updated */, unsigned probe, unsigned radius_max, unsigned apart,
              unsigned own_chain)
 {
+    wait_for_dependencies();
     each_warp(header, ATOMS, [&](unsigned atom_index) {
         const Atom atom = atoms[atom_index];
         if (!present(atom))

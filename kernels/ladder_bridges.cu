@@ -40,6 +40,7 @@ ladder_bridges(const unsigned* header, const StructureSpan* structures, const fl
                const Bridges* bridges, unsigned* keys /* updated */, unsigned* spans /* updated */,
                unsigned* parents)
 {
+    wait_for_dependencies();
     const int begin = units(header, RESIDUES).begin, end = units(header, RESIDUES).end;
     const Ladders<LadderBridges> all{hydrogens, bridges, {bridges, keys, 0}, begin, end};
     each_thread(header, RESIDUES, [&](int residue) {

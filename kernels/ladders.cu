@@ -36,6 +36,7 @@ KERNEL(128)
 ladders(const unsigned* header, const StructureSpan* structures, const float4* hydrogens,
         const Bridges* bridges, unsigned* marks /* updated */)
 {
+    wait_for_dependencies();
     const int begin = units(header, RESIDUES).begin, end = units(header, RESIDUES).end;
     const Ladders<Marks> all{hydrogens, bridges, {marks}, begin, end};
     each_thread(header, RESIDUES, [&](int residue) {

@@ -7,6 +7,7 @@ ligand_areas(const unsigned* header, const StructureSpan* structures, const Resi
              const Atom* atoms, CELL_PARAMS, float* areas, unsigned first, unsigned points,
              unsigned probe)
 {
+    wait_for_dependencies();
     areas::write_ligand_areas<shrake_rupley::ShrakeRupley>(
         header, structures, ligands, atoms, CELLS_OF_PARAMS, areas, first, points, probe);
 }

@@ -7,6 +7,7 @@ ligand_areas_slices(const unsigned* header, const StructureSpan* structures,
                     const ResidueSpan* ligands, const Atom* atoms, CELL_PARAMS, float* areas,
                     unsigned slices, unsigned probe)
 {
+    wait_for_dependencies();
     areas::write_ligand_areas<lee_richards::LeeRichards>(
         header, structures, ligands, atoms, CELLS_OF_PARAMS, areas, 0, slices, probe);
 }

@@ -9,6 +9,7 @@ ligand_residues(const unsigned* header, const StructureSpan* structures,
                 const ResidueSpan* residues, const ResidueSpan* ligands, const Atom* atoms,
                 CELL_PARAMS, const unsigned* residue_of, int* counts, unsigned cutoff)
 {
+    wait_for_dependencies();
     each_warp(header, LIGANDS, [&](unsigned ligand_index) {
         const ResidueSpan ligand = ligands[ligand_index];
         const auto is_near = [&](int x, int y, int z) {

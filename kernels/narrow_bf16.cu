@@ -17,6 +17,7 @@ __device__ inline unsigned short bf16_of(float value)
 KERNEL(256)
 narrow_bf16(const unsigned* header, const float* wide, nv_bfloat16* narrow, unsigned values)
 {
+    wait_for_dependencies();
     each_thread(header, RESIDUES, [&](unsigned residue) {
         for (unsigned i = residue * values; i < (residue + 1) * values; ++i)
             narrow[i] = bf16_of(wide[i]);

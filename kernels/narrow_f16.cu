@@ -17,6 +17,7 @@ __device__ inline unsigned short f16_of(float value)
 KERNEL(256)
 narrow_f16(const unsigned* header, const float* wide, half* narrow, unsigned values)
 {
+    wait_for_dependencies();
     each_thread(header, RESIDUES, [&](unsigned residue) {
         for (unsigned i = residue * values; i < (residue + 1) * values; ++i)
             narrow[i] = f16_of(wide[i]);

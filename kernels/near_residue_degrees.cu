@@ -8,6 +8,7 @@ near_residue_degrees(const unsigned* header, const StructureSpan* structures,
                      const ResidueSpan* residues, const Atom* atoms, CELL_PARAMS,
                      const unsigned* residue_of, int* degrees, unsigned cutoff, unsigned own_chain)
 {
+    wait_for_dependencies();
     each_warp(header, RESIDUES, [&](unsigned residue) {
         const Cells cells = CELLS_OF_PARAMS;
         const ByAtoms search(cells, structures, residues, atoms, residue_of, residue, own_chain,

@@ -11,6 +11,7 @@ near_residue_rows(const unsigned* header, const StructureSpan* structures,
                   unsigned* unsorted, int* partners, float* min_distances, unsigned cutoff,
                   unsigned own_chain)
 {
+    wait_for_dependencies();
     each_warp(header, RESIDUES, [&](unsigned residue) {
         const Cells cells = CELLS_OF_PARAMS;
         const ByAtoms search(cells, structures, residues, atoms, residue_of, residue, own_chain,

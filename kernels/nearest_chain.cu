@@ -40,6 +40,7 @@ nearest_chain(const unsigned* header, const StructureSpan* structures, const Res
               const Atom* atoms, CELL_PARAMS, const unsigned* ranges, float* distances,
               int* contacts, unsigned cutoff)
 {
+    wait_for_dependencies();
     each_warp(header, RESIDUES, [&](unsigned row) {
         const ResidueSpan residue = residues[row];
         const StructureSpan& structure = structures[residue.structure];

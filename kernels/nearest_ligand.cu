@@ -13,6 +13,7 @@ nearest_ligand(const unsigned* header, const StructureSpan* structures,
                const ResidueSpan* residues, const Atom* atoms, CELL_PARAMS,
                const unsigned* ligand_of, float* distances, int* contacts, unsigned cutoff)
 {
+    wait_for_dependencies();
     each_warp(header, RESIDUES, [&](unsigned row) {
         const ResidueSpan residue = residues[row];
         const StructureSpan& structure = structures[residue.structure];

@@ -9,6 +9,7 @@ nearest_points(const unsigned* header, const StructureSpan* structures,
                int* partners, float* distances, float* min_distances, unsigned count,
                unsigned reach, unsigned own_chain)
 {
+    wait_for_dependencies();
     each_warp(header, RESIDUES, [&](unsigned residue_index) {
         const ResidueSpan residue = residues[residue_index];
         const StructureSpan& structure = structures[residue.structure];

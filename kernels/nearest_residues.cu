@@ -9,6 +9,7 @@ nearest_residues(const unsigned* header, const StructureSpan* structures,
                  const unsigned* residue_of, int* partners, float* min_distances, unsigned count,
                  unsigned reach, unsigned own_chain)
 {
+    wait_for_dependencies();
     each_warp(header, RESIDUES, [&](unsigned residue) {
         const Cells cells = CELLS_OF_PARAMS;
         const ByAtoms search(cells, structures, residues, atoms, residue_of, residue, own_chain,

@@ -11,6 +11,7 @@ outer_surface(const unsigned* header, const StructureSpan* structures, const Ato
               unsigned* parents /* updated */, unsigned* bodies /* updated */,
               const unsigned* ends)
 {
+    wait_for_dependencies();
     each_warp(header, ATOMS, [&](unsigned atom_index) {
         if (!present(atoms[atom_index]) || counts[atom_index] == 0)
             return;

@@ -6,6 +6,7 @@ KERNEL(256)
 plddt(const unsigned* header, const StructureSpan* structures, const ResidueSpan* residues,
       const float* b, float* values)
 {
+    wait_for_dependencies();
     each_thread(header, RESIDUES, [&](unsigned residue) {
         values[residue] = structures[residues[residue].structure].predicted ? b[residue] : null_real();
     });

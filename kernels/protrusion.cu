@@ -7,6 +7,7 @@ protrusion(const unsigned* header, const StructureSpan* structures, const Residu
            const Atom* atoms, CELL_PARAMS, float* cx, unsigned radius, double sphere_volume,
            double atom_volume)
 {
+    wait_for_dependencies();
     write_protrusion<false>(header, structures, residues, atoms, CELLS_OF_PARAMS, cx, radius,
                             sphere_volume, atom_volume);
 }

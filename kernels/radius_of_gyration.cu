@@ -7,6 +7,7 @@ KERNEL(BLOCK)
 radius_of_gyration(const unsigned* header, const StructureSpan* structures, const Atom* atoms,
                    float* radii, unsigned axis)
 {
+    wait_for_dependencies();
     each_block(header, STRUCTURES, [&](unsigned structure_index) {
         const StructureSpan& structure = structures[structure_index];
         const unsigned start = axis == ATOMS ? structure.atom_start : structure.residue_start;

@@ -4,6 +4,7 @@
 KERNEL(256)
 raise_depths(const unsigned* header, float* depths /* updated */, unsigned milli_angstrom)
 {
+    wait_for_dependencies();
     const double length = double(milli_angstrom) * 0.001;
     each_thread(header, RESIDUES, [&](unsigned row) {
         for (unsigned kind = 0; kind < 2; ++kind) {

@@ -7,6 +7,7 @@ relative_contact_order(const unsigned* header, const StructureSpan* structures,
                        const ChainSpan* chains, const unsigned* members,
                        const unsigned long long* sums, float* orders, unsigned axis)
 {
+    wait_for_dependencies();
     __shared__ unsigned long long shared[BLOCK];
     each_block(header, axis, [&](unsigned unit) {
         const bool is_chain = axis == CHAINS;

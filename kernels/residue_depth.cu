@@ -85,6 +85,7 @@ residue_depth(const unsigned* header, const StructureSpan* structures,
               POINT_PARAMS, float* depths, unsigned probe, unsigned radius_max, unsigned reach,
               unsigned own_chain)
 {
+    wait_for_dependencies();
     each_warp(header, RESIDUES, [&](unsigned row) {
         const ResidueSpan residue = residues[row];
         const Cells cells = CELLS_OF_PARAMS;

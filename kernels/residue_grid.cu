@@ -23,6 +23,7 @@ KERNEL(BLOCK)
 residue_grid(const unsigned* header, StructureSpan* structures /* updated */, const Atom* ca,
              const Atom* cb)
 {
+    wait_for_dependencies();
     __shared__ int shared[BLOCK / 32];
     each_block(header, STRUCTURES, [&](unsigned structure_index) {
         StructureSpan& structure = structures[structure_index];

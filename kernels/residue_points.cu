@@ -33,6 +33,7 @@ KERNEL(256)
 residue_points(const unsigned* header, const ResidueSpan* residues, const Backbone* backbone,
                const Position* betas, Atom* ca, Atom* cb)
 {
+    wait_for_dependencies();
     each_thread(header, RESIDUES, [&](unsigned row) {
         const ResidueSpan residue = residues[row];
         Atom alpha = {}, beta = {};

@@ -13,6 +13,7 @@ KERNEL(BLOCK)
 rsa(const unsigned* header, const ResidueSpan* residues, const ChainSpan* chains,
     const unsigned* members, const float* areas, float* relative)
 {
+    wait_for_dependencies();
     relative_areas(header, residues, chains, members, areas, relative,
                    [](unsigned letter) { return RSA_AREA_MAX[letter]; });
 }

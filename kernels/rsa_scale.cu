@@ -6,6 +6,7 @@ KERNEL(BLOCK)
 rsa_scale(const unsigned* header, const ResidueSpan* residues, const ChainSpan* chains,
           const unsigned* members, const float* areas, float* relative, unsigned first)
 {
+    wait_for_dependencies();
     const float* area_max = (const float*)header + first;
     relative_areas(header, residues, chains, members, areas, relative,
                    [&](unsigned letter) { return area_max[letter]; });

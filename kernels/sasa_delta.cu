@@ -7,6 +7,7 @@ sasa_delta(const unsigned* header, const StructureSpan* structures, const Residu
            const Atom* atoms, CELL_PARAMS, float* areas, float* deltas, unsigned first,
            unsigned points, unsigned probe)
 {
+    wait_for_dependencies();
     areas::write_areas<shrake_rupley::ShrakeRupley, shrake_rupley::Others::CHAINS>(
         header, structures, residues, atoms, CELLS_OF_PARAMS, areas, deltas, first, points, probe);
 }

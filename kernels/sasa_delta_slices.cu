@@ -8,6 +8,7 @@ sasa_delta_slices(const unsigned* header, const StructureSpan* structures,
                   const ResidueSpan* residues, const Atom* atoms, CELL_PARAMS, float* areas,
                   float* deltas, unsigned slices, unsigned probe)
 {
+    wait_for_dependencies();
     areas::write_areas<lee_richards::LeeRichards, shrake_rupley::Others::CHAINS>(
         header, structures, residues, atoms, CELLS_OF_PARAMS, areas, deltas, 0, slices, probe);
 }

@@ -7,6 +7,7 @@ sasa_own_chain(const unsigned* header, const StructureSpan* structures,
                const ResidueSpan* residues, const Atom* atoms, CELL_PARAMS, float* areas,
                unsigned first, unsigned points, unsigned probe)
 {
+    wait_for_dependencies();
     areas::write_areas<shrake_rupley::ShrakeRupley, shrake_rupley::Others::ONE_CHAIN>(
         header, structures, residues, atoms, CELLS_OF_PARAMS, areas, nullptr, first, points, probe);
 }

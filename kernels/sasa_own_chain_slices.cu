@@ -8,6 +8,7 @@ sasa_own_chain_slices(const unsigned* header, const StructureSpan* structures,
                       const ResidueSpan* residues, const Atom* atoms, CELL_PARAMS, float* areas,
                       unsigned slices, unsigned probe)
 {
+    wait_for_dependencies();
     areas::write_areas<lee_richards::LeeRichards, shrake_rupley::Others::ONE_CHAIN>(
         header, structures, residues, atoms, CELLS_OF_PARAMS, areas, nullptr, 0, slices, probe);
 }

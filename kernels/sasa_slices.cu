@@ -6,6 +6,7 @@ KERNEL(shrake_rupley::THREADS, shrake_rupley::RESIDENT)
 sasa_slices(const unsigned* header, const StructureSpan* structures, const ResidueSpan* residues,
             const Atom* atoms, CELL_PARAMS, float* areas, unsigned slices, unsigned probe)
 {
+    wait_for_dependencies();
     areas::write_areas<lee_richards::LeeRichards, shrake_rupley::Others::NONE>(
         header, structures, residues, atoms, CELLS_OF_PARAMS, areas, nullptr, 0, slices, probe);
 }

@@ -116,6 +116,7 @@ secondary_structure(const unsigned* header, const StructureSpan* structures,
                     const float4* hydrogens, const int* partners, const float* energies,
                     const unsigned* marks, int* states, unsigned has_polyproline)
 {
+    wait_for_dependencies();
     const Units all = units(header, RESIDUES);
     const Neighbourhood around{backbone, hydrogens, all.end};
     const Bonds bonds{partners, energies};

@@ -74,6 +74,7 @@ sheet_columns(const unsigned* header, const StructureSpan* structures, const Res
               const unsigned* keys, const unsigned* spans, const unsigned* parents,
               const unsigned* sheets, const unsigned* listed, int* columns /* updated */)
 {
+    wait_for_dependencies();
     const unsigned end = units(header, RESIDUES).end;
     each_thread(header, RESIDUES, [&](unsigned residue) {
         int* row = columns + SHEET_COLUMNS * residue;

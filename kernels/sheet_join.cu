@@ -7,6 +7,7 @@ KERNEL(256)
 sheet_join(const unsigned* header, const StructureSpan* structures, const unsigned* keys,
            unsigned* parents /* updated */)
 {
+    wait_for_dependencies();
     each_thread(header, RESIDUES, [&](unsigned residue) {
         for (unsigned which = 0; which < BRIDGES_MAX; ++which) {
             const unsigned key = keys[BRIDGES_MAX * residue + which];

@@ -19,6 +19,7 @@ sheet_number(const unsigned* header, const StructureSpan* structures, const unsi
              const unsigned* parents, unsigned* counts /* updated */, unsigned* sheets,
              unsigned* listed)
 {
+    wait_for_dependencies();
     __shared__ unsigned sums[2][BLOCK / 32], roots[BLOCK], ladders_begun[BLOCK];
     each_block(header, STRUCTURES, [&](unsigned structure_index) {
         const StructureSpan& structure = structures[structure_index];

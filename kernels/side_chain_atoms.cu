@@ -33,6 +33,7 @@ KERNEL(256)
 side_chain_atoms(const unsigned* header, const ResidueSpan* residues, const Atom* atoms,
                  const unsigned char* names, SideChain* sides, unsigned definitions)
 {
+    wait_for_dependencies();
     each_thread(header, RESIDUES, [&](unsigned row) {
         constexpr Position NONE = {MISSING, MISSING, MISSING};
         const ResidueSpan residue = residues[row];

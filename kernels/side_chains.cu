@@ -20,6 +20,7 @@ KERNEL(256)
 side_chains(const unsigned* header, const Backbone* backbone, const SideChain* sides,
             float* angles, int* counts)
 {
+    wait_for_dependencies();
     each_thread(header, RESIDUES, [&](unsigned residue) {
         const Backbone here = backbone[residue];
         const SideChain& side = sides[residue];

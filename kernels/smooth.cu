@@ -22,6 +22,7 @@ smooth(const unsigned* header, const StructureSpan* structures, const ResidueSpa
        const Atom* atoms, CELL_PARAMS, const float* values, float* means, unsigned radius,
        unsigned weighted, unsigned own_chain)
 {
+    wait_for_dependencies();
     each_warp(header, RESIDUES, [&](unsigned residue) {
         const Atom atom = atoms[residue];
         if (!present(atom)) {

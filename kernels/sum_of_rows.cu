@@ -8,6 +8,7 @@ sum_of_rows(const unsigned* header, const StructureSpan* structures, const Chain
             const unsigned* members, const float* values, float* sums, unsigned axis,
             unsigned stride, unsigned mean)
 {
+    wait_for_dependencies();
     __shared__ double shared[BLOCK];
     each_block(header, axis, [&](unsigned unit) {
         const Rows rows(structures, chains, members, axis, unit);

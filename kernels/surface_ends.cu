@@ -9,6 +9,7 @@ surface_ends(const unsigned* header, const StructureSpan* structures, const Chai
              const Atom* atoms, POINT_PARAMS, unsigned* bodies /* updated */,
              unsigned* ends /* updated */)
 {
+    wait_for_dependencies();
     each_warp(header, ATOMS, [&](unsigned atom_index) {
         const Atom atom = atoms[atom_index];
         const Exposed points = EXPOSED_OF_PARAMS;

@@ -8,6 +8,7 @@ KERNEL(256)
 torsions(const unsigned* header, const ResidueSpan* residues, const Backbone* backbone,
          float* angles)
 {
+    wait_for_dependencies();
     const unsigned count = header[RESIDUES];
     each_thread(header, RESIDUES, [&](unsigned residue) {
         const Backbone here = backbone[residue];

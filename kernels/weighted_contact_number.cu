@@ -108,6 +108,7 @@ weighted_contact_number(const unsigned* header, const StructureSpan* structures,
                         const ResidueSpan* residues, const Tile* tiles, const Atom* atoms,
                         float* sums, unsigned* coincident, unsigned own_chain)
 {
+    wait_for_dependencies();
     __shared__ int4 others[TILE];
     each_block(header, TILES, [&](unsigned tile_index) {
         const Tile tile = tiles[tile_index];

@@ -22,6 +22,16 @@ __shared__ unsigned begins[AXES], ends[AXES];
 constexpr unsigned WARPS = 4;
 #endif
 
+// Waits for all work before the kernel, which may start before that has ended (programmatic dependent
+// launch). Each kernel calls it first, which the build script checks. As steps of the fused kernel,
+// kernels follow each other in one launch.
+__device__ inline void wait_for_dependencies()
+{
+#if __CUDA_ARCH__ >= 900 && !defined(FUSED)
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 __device__ inline unsigned lane() { return threadIdx.x % 32; }
 
 // The number of the bits in `lanes` that stand for lanes before this one.

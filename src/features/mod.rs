@@ -196,7 +196,8 @@ fn with_code(kernel: Kernel, user_image: Option<&Arc<Image>>, recorder: &Recorde
         name => image(name).expect("each built-in kernel has a file of its name"),
     };
     // SAFETY: the image is what the build made of `kernels/*.cu`, and each declaration was read
-    // from the same text, so it names a function there with the parameters that it has. A kernel
+    // from the same text, so it names a function there with the parameters that it has. The build
+    // checks that each kernel, apart from the fused one, first waits for its dependencies. A kernel
     // takes its bounds from the header and from descriptors, never from the grid alone. The
     // recorder is the engine's own for `Features` (checked above), so nothing else records
     // commands around these launches or writes what they upload: the engine writes the header

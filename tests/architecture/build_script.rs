@@ -24,10 +24,11 @@ impl Folder {
         for (name, text) in files {
             folder.write(name, text);
         }
-        let log = folder.path("log");
+        let (log, args) = (folder.path("log"), folder.path("args"));
         let script = format!(
             "#!/bin/sh\nset -e\nfor last; do :; done\n\
              case $last in */broken.cu) echo \"kernels/broken.cu(1): error\" >&2; exit 2;; esac\n\
+             echo \"$*\" >{args:?}\n\
              while [ \"$1\" != -o ]; do shift; done\necho code >\"$2\"\necho \"$last\" >>{log:?}\n"
         );
         fs::write(folder.path("nvcc"), script).unwrap();
@@ -145,4 +146,40 @@ fn what_kernels_may_not_include_or_declare_is_named_with_its_place() {
         error.starts_with("kernels/c.cu: a file declares one kernel"),
         "{error}"
     );
+}
+
+/// A wait is in the code from compute capability 9.0 on.
+#[test]
+fn a_target_from_9_0_on_is_compiled_from_ptx_of_9_0_or_later() {
+    let folder = Folder::new(&[("a.cu", "void a();\n")]);
+    folder.compile(&["sm_89", "sm_90", "sm_120"]).unwrap();
+    let args = fs::read_to_string(folder.path("args")).unwrap();
+    for pair in [
+        "arch=compute_80,code=[sm_89]",
+        "arch=compute_90,code=[sm_90]",
+        "arch=compute_100,code=[sm_120]",
+    ] {
+        assert!(args.contains(pair), "{args}");
+    }
+}
+
+#[test]
+fn a_kernel_that_does_not_wait_first_is_refused() {
+    let kernel =
+        |first: &str| format!("KERNEL(256)\na(float* x)\n{{\n    {first}\n    x[0] = 1;\n}}\n");
+    let folder = Folder::new(&[("a.cu", &kernel("wait_for_dependencies();"))]);
+    let check = || {
+        let (sources, units) = folder.sources();
+        sources.check_wait(&units[0])
+    };
+    assert_eq!(check(), Ok(()));
+    for first in [
+        "",
+        "x[1] = 1; wait_for_dependencies();",
+        "// wait_for_dependencies();",
+    ] {
+        folder.write("a.cu", &kernel(first));
+        let error = check().unwrap_err();
+        assert!(error.contains("kernels/a.cu"), "{error}");
+    }
 }

@@ -34,6 +34,8 @@ mod graphs;
 mod kernels;
 mod launch_shapes;
 #[cfg(feature = "cuda")]
+mod programmatic;
+#[cfg(feature = "cuda")]
 mod slot;
 #[cfg(feature = "cuda")]
 mod visible;

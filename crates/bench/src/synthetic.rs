@@ -176,18 +176,25 @@ pub struct KernelChainBuffers {
     y: Buffer<f32>,
 }
 
-/// A kernel of `bench.cu`.
-fn kernel(name: &str, twin: Twin) -> Kernel {
-    static IMAGE: OnceLock<Arc<Image>> = OnceLock::new();
-    let image = IMAGE.get_or_init(|| Image::compiled("bench", *include_bytes!("bench.ptx")));
+/// A kernel of `bench.cu`, with its code for a device.
+fn kernel(name: &str, twin: Twin, device: &DeviceInfo) -> Kernel {
+    static IMAGES: [OnceLock<Arc<Image>>; 2] = [OnceLock::new(), OnceLock::new()];
+    let waits = device.compute_capability >= Some((9, 0));
+    let image = IMAGES[usize::from(waits)].get_or_init(|| {
+        let [plain, waiting]: [&[u8]; 2] =
+            [include_bytes!("bench.ptx"), include_bytes!("bench_90.ptx")];
+        Image::compiled("bench", if waits { waiting } else { plain })
+    });
     let text = include_str!("bench.cu");
     let declared = Kernel::declared_in(text, name).expect("the text has the kernel");
-    // SAFETY: bench.ptx is what nvcc made of bench.cu, which a test compares. `step` and `advance`
+    let declared = declared.block(BLOCK).twin(twin).waits_for_dependencies();
+    // SAFETY: the images are what nvcc made of bench.cu, which a test compares. Both kernels first wait
+    // for their dependencies where they are compiled for compute capability 9.0. `step` and `advance`
     // touch the first `n` elements of `out`, and of `in` the first `n` times `stride` (1 for
     // `advance`). `KernelChain::record` and `steps` pass the capacity for `n`, and buffers of that many
     // elements, whatever they hold; no parameter is declared changeable, and the kernels stay in this
     // module.
-    unsafe { declared.block(BLOCK).twin(twin).code(image) }
+    unsafe { declared.code(image) }
 }
 
 fn step(launch: &mut TwinLaunch<'_>) {
@@ -239,14 +246,20 @@ impl Workload for KernelChain {
         Ok(Extent::from([item.0.len() as u32 / self.0.stride]))
     }
 
-    fn record(&self, recorder: &mut Recorder, _: &DeviceInfo) -> Result<KernelChainBuffers> {
+    fn record(&self, recorder: &mut Recorder, device: &DeviceInfo) -> Result<KernelChainBuffers> {
         let stride = self.0.stride;
         let n = recorder.capacity(0);
         let x = recorder.upload_buffer::<f32>("x", 0, stride as usize);
         let y = recorder.download_buffer::<f32>("y", 0, 1);
         recorder.upload(x);
         match self.0.kernels {
-            Kernels::Steps(count) => steps(recorder, count, stride, x, y),
+            Kernels::Steps(count) => steps(
+                recorder,
+                &kernel("step", step, device),
+                count,
+                stride,
+                [x, y],
+            ),
             Kernels::Advance(rounds) => {
                 let args: [Arg; 8] = [
                     x.into(),
@@ -258,7 +271,11 @@ impl Workload for KernelChain {
                     0.5_f32.into(),
                     0.5_f32.into(),
                 ];
-                recorder.launch(&kernel("advance", advance), n.div_ceil(4 * BLOCK), &args);
+                recorder.launch(
+                    &kernel("advance", advance, device),
+                    n.div_ceil(4 * BLOCK),
+                    &args,
+                );
             }
         }
         recorder.download(y);
@@ -287,11 +304,16 @@ impl Workload for KernelChain {
     }
 }
 
-/// Records a chain of `count` kernels from `x` to `y`, which write to two buffers in turn.
-fn steps(recorder: &mut Recorder, count: usize, stride: u32, x: Buffer<f32>, y: Buffer<f32>) {
+/// Records a chain of `count` launches from `x` to `y`, which write to two buffers in turn.
+fn steps(
+    recorder: &mut Recorder,
+    kernel: &Kernel,
+    count: usize,
+    stride: u32,
+    [x, y]: [Buffer<f32>; 2],
+) {
     let between = ["s0", "s1"].map(|name| recorder.device_buffer::<f32>(name, 0, 1));
     let n = recorder.capacity(0);
-    let kernel = kernel("step", step);
     let mut input = x;
     for k in 0..count {
         let output = if k + 1 == count { y } else { between[k % 2] };
@@ -303,7 +325,7 @@ fn steps(recorder: &mut Recorder, count: usize, stride: u32, x: Buffer<f32>, y: 
             stride.into(),
             factor(k).into(),
         ];
-        recorder.launch(&kernel, n.div_ceil(BLOCK), &args);
+        recorder.launch(kernel, n.div_ceil(BLOCK), &args);
         input = output;
     }
 }
@@ -369,8 +391,10 @@ mod tests {
             .iter()
             .map(|byte| format!("{byte:02x}"))
             .collect();
-        let first = include_str!("bench.ptx").lines().next();
         let expected = format!("// SHA-256 of bench.cu: {digest}");
-        assert_eq!(first, Some(&*expected), "run scripts/make_ptx.sh");
+        for ptx in [include_str!("bench.ptx"), include_str!("bench_90.ptx")] {
+            let first = ptx.lines().next();
+            assert_eq!(first, Some(&*expected), "run scripts/make_ptx.sh");
+        }
     }
 }

@@ -149,6 +149,7 @@ pub mod internal {
     pub use crate::backend::cuda::compiled;
     pub use crate::backend::devices::device_names;
     pub use crate::backend::doorbell::{Word, Words};
+    pub use crate::backend::edges::{NodeRole, programmatic_edges};
     pub use crate::backend::graphs::{Graphs, check_same_build};
     pub use crate::backend::loops::check_loop_in_worker;
     pub use crate::backend::loops::{LoopHandle, Loops};

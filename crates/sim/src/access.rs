@@ -4,6 +4,7 @@ use super::violation::{Action, Actor};
 use std::ops::Range;
 use tapeloop_engine::backend::Allocation;
 use tapeloop_engine::backend::contract::Op;
+use tapeloop_engine::internal::NodeRole;
 use tapeloop_engine::record::Access;
 
 /// Bytes that an operation accesses.
@@ -29,6 +30,8 @@ pub(super) struct ResolvedOp {
     pub(super) uses: Vec<(Allocation, Access)>,
     /// The slot that runs the operation.
     pub(super) slot: u32,
+    /// What it is for programmatic dependent launch.
+    pub(super) role: NodeRole,
 }
 
 impl ResolvedOp {

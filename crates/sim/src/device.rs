@@ -1,6 +1,6 @@
 //! The simulated device: checks work when it is submitted, and runs it later.
 
-use super::access::Touch;
+use super::access::{ResolvedOp, Touch};
 use super::clock::{Clock, Epoch, PastAccess};
 use super::fault::{Fault, Plan};
 use super::graph::{Graph, Order, Touches};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use tapeloop_engine::backend::Contents;
 use tapeloop_engine::backend::contract::{Call, CallCounters, Op};
 use tapeloop_engine::error::{Error, ErrorKind, Result};
-use tapeloop_engine::internal::Functions;
+use tapeloop_engine::internal::{Functions, NodeRole};
 use tapeloop_error::internal::LaterFields;
 
 /// Settings of a simulated device. Later versions may add fields: end a literal with
@@ -287,15 +287,43 @@ impl Device {
         checked
     }
 
-    /// Submits a graph, or an operation as a graph of one. Checks everything first, and submits
-    /// nothing if a check fails.
+    /// Submits an operation by itself.
+    pub(super) fn submit_single(&mut self, slot: u32, step: ResolvedOp) -> Result<Touches> {
+        let stream = self.slot(slot).stream;
+        let (epoch, role) = (self.schedule.next_epoch(stream), step.role);
+        let mut clock = self.schedule.stream(stream).clock.clone();
+        if self.plan.has_no_waits()
+            && let Some((last, last_role, before)) = &self.slot(slot).kernel
+            && last.place + 1 == epoch.place
+            && role.may_start_before_end_of(*last_role)
+        {
+            // Nothing but the wait would order it after the kernel before.
+            clock = before.clone();
+        }
+        let mut single = Graph::new(vec![step], Order::Line);
+        let touches = self.submit_after(slot, &mut single, clock.clone())?;
+        if role != NodeRole::Other {
+            self.slot(slot).kernel = Some((epoch, role, clock));
+        }
+        Ok(touches)
+    }
+
+    /// Submits a graph.
     pub(super) fn submit(&mut self, slot: u32, graph: &mut Graph) -> Result<Touches> {
+        let stream = self.slot(slot).stream;
+        let clock = self.schedule.stream(stream).clock.clone();
+        self.submit_after(slot, graph, clock)
+    }
+
+    /// Submits a graph that is ordered after what `earlier` covers. Checks everything first, and
+    /// submits nothing if a check fails.
+    fn submit_after(&mut self, slot: u32, graph: &mut Graph, earlier: Clock) -> Result<Touches> {
         let stream = self.slot(slot).stream;
         let epoch = self.schedule.next_epoch(stream);
         // An allocation that is in use is refused, which is no violation.
         let taken = self.lease(slot, &graph.steps, epoch)?;
         let mut clock = self.host.clone();
-        clock.join(&self.schedule.stream(stream).clock);
+        clock.join(&earlier);
         let touches = match self.admit(slot, graph, epoch, &clock) {
             Ok(touches) => touches,
             Err(error) => {

@@ -145,6 +145,11 @@ impl Device {
         graph: Graph,
         into: Option<GraphId>,
     ) -> Result<(GraphId, Built)> {
+        let graph = if self.plan.has_no_waits() {
+            graph.without_waits()
+        } else {
+            graph
+        };
         let Some(id) = into else {
             if let Some(error) = self.plan.graph() {
                 return Err(error);
@@ -233,8 +238,7 @@ unsafe impl DeviceSlot for SimSlot {
             let step = device.resolve(slot, op)?;
             device.call(Call::Submission)?;
             device.count_submission(slot)?;
-            let mut single = Graph::new(vec![step], Order::Line);
-            let touches = device.submit(slot, &mut single)?;
+            let touches = device.submit_single(slot, step)?;
             views.poison(&device.memory, &touches);
             Ok(())
         })

@@ -96,6 +96,9 @@ pub enum Fault {
         /// The index of the update.
         update: u64,
     },
+    /// Kernels do not wait for their dependencies, although they are declared to. Tests plant it to show
+    /// that it is found.
+    NoWaits,
     /// Loops on the device, or the host that rings them, make a mistake. Tests plant it to show
     /// that it is found.
     Loop(LoopMistake),
@@ -309,6 +312,11 @@ impl Plan {
         let change = take(&mut self.changes);
         let planned = self.faults.contains(&Fault::Params { change });
         planned.then(|| device("the parameters were refused, as planned", 1))
+    }
+
+    /// Whether kernels do not wait although they are declared to.
+    pub(super) fn has_no_waits(&self) -> bool {
+        self.faults.contains(&Fault::NoWaits)
     }
 
     pub(super) fn makes(&self, mistake: LoopMistake) -> bool {

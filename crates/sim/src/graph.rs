@@ -3,6 +3,7 @@
 use super::access::{ResolvedOp, Touch, touches};
 use std::mem::discriminant;
 use std::sync::Arc;
+use tapeloop_engine::internal::{NodeRole, programmatic_edges};
 
 /// The accesses of nodes, each with the index of its node.
 pub(super) type Touches = Arc<Vec<(usize, Touch)>>;
@@ -12,6 +13,8 @@ pub(super) type Touches = Arc<Vec<(usize, Touch)>>;
 pub(super) struct Graph {
     pub(super) steps: Arc<Vec<ResolvedOp>>,
     pub(super) order: Order,
+    /// The edges that order the accesses of nodes, if those are not all of `order`.
+    ordering: Option<Arc<Vec<Vec<usize>>>>,
     /// The accesses of the nodes, if they were checked since the last change.
     checked: Option<Touches>,
 }
@@ -44,8 +47,28 @@ impl Graph {
         Graph {
             steps: Arc::new(steps),
             order,
+            ordering: None,
             checked: None,
         }
+    }
+
+    /// The graph on a device whose kernels do not wait for their dependencies: over a programmatic edge
+    /// nothing but that wait orders two nodes.
+    pub(super) fn without_waits(mut self) -> Self {
+        let mut after = match &self.order {
+            Order::Line => {
+                let before = |node: usize| node.checked_sub(1).into_iter().collect();
+                (0..self.steps.len()).map(before).collect()
+            }
+            Order::After(after) => Vec::clone(after),
+        };
+        let roles: Vec<NodeRole> = self.steps.iter().map(|step| step.role).collect();
+        let programmatic = programmatic_edges(after.iter().map(Vec::as_slice), &roles);
+        for (after, programmatic) in after.iter_mut().zip(programmatic) {
+            after.retain(|earlier| Some(*earlier) != programmatic);
+        }
+        self.ordering = Some(Arc::new(after));
+        self
     }
 
     /// The first difference in topology, if there is one.
@@ -91,9 +114,9 @@ impl Graph {
             return (Arc::clone(checked), None);
         }
         let all = Arc::new(touches(&self.steps));
-        let clash = match &self.order {
-            Order::Line => None,
-            Order::After(after) => clash(after, &all),
+        let clash = match (&self.ordering, &self.order) {
+            (Some(after), _) | (None, Order::After(after)) => clash(after, &all),
+            (None, Order::Line) => None,
         };
         if clash.is_none() {
             self.checked = Some(Arc::clone(&all));

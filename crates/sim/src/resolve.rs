@@ -9,8 +9,7 @@ use tapeloop_engine::backend::Space;
 use tapeloop_engine::backend::contract::Pointer;
 use tapeloop_engine::backend::contract::{Op, TIMESTAMPS};
 use tapeloop_engine::error::Result;
-use tapeloop_engine::internal::check_words;
-use tapeloop_engine::internal::no_timestamp;
+use tapeloop_engine::internal::{NodeRole, check_words, no_timestamp};
 use tapeloop_engine::record::{Access, Kernel};
 
 /// An address that an operation names.
@@ -94,6 +93,7 @@ impl Device {
             touches: Vec::new(),
             uses: Vec::new(),
             slot,
+            role: kernel.as_deref().map_or(NodeRole::Other, NodeRole::of),
         };
         for operand in operands(op, kernel.as_deref()) {
             self.resolve_operand(slot, &operand, &mut step)?;

@@ -11,7 +11,7 @@ use std::thread::ThreadId;
 use tapeloop_engine::backend::contract::{Addresses, Lease, TIMESTAMPS, Timestamps};
 use tapeloop_engine::backend::{Allocation, Space};
 use tapeloop_engine::error::{Error, ErrorKind, Result};
-use tapeloop_engine::internal::Graphs;
+use tapeloop_engine::internal::{Graphs, NodeRole};
 use tapeloop_engine::record::Access;
 
 /// A slot, as the device knows it.
@@ -26,6 +26,9 @@ pub(super) struct SlotState {
     /// The last work, and the work ordered before it.
     pub(super) given: Option<(Epoch, Clock)>,
     fence: Option<(Epoch, Clock)>,
+    /// The last kernel that was launched by itself, what it is for programmatic dependent launch, and
+    /// the work ordered before it.
+    pub(super) kernel: Option<(Epoch, NodeRole, Clock)>,
     /// How many more polls report that the fence is not reached.
     denials: u64,
     pub(super) timestamps: Timestamps,
@@ -64,6 +67,7 @@ impl SlotState {
             capture: None,
             given: None,
             fence: None,
+            kernel: None,
             denials: 0,
             timestamps: [None; TIMESTAMPS],
             gone: None,

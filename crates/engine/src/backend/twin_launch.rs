@@ -64,7 +64,7 @@ fn is_same_twin(a: &Kernel, b: &Kernel) -> bool {
         (Some(a), Some(b)) => a.is(b),
         _ => false,
     };
-    same_code && a.name == b.name && a.params == b.params
+    same_code && a.name == b.name && a.params == b.params && a.attributes == b.attributes
 }
 
 /// Refuses a launch that passes another number of words than its kernel takes.

@@ -15,6 +15,8 @@ pub(crate) struct LaunchAttributes {
     pub(crate) is_cooperative: bool,
     /// Whether its blocks start before those of other kernels.
     pub(crate) is_urgent: bool,
+    /// Whether its code waits for the work that it runs after, before it accesses memory.
+    pub(crate) waits_for_dependencies: bool,
 }
 
 impl LaunchAttributes {
@@ -23,9 +25,11 @@ impl LaunchAttributes {
         cluster: None,
         is_cooperative: false,
         is_urgent: false,
+        waits_for_dependencies: false,
     };
 
-    /// What a drawing says of a launch with these attributes.
+    /// What a drawing says of a launch with these attributes. It leaves out the wait, which changes
+    /// no order.
     pub(crate) fn names(self) -> impl Iterator<Item = String> {
         let clusters = self
             .cluster
@@ -77,7 +81,10 @@ impl LaunchAttributes {
             Err(Error::usage(
                 "a library call is declared with attributes of a launch, which the library chooses",
             )
-            .fix("leave out Kernel::cluster, Kernel::cooperative and Kernel::urgent"))
+            .fix(
+                "leave out Kernel::cluster, Kernel::cooperative, Kernel::urgent and \
+                 Kernel::waits_for_dependencies",
+            ))
         }
     }
 }

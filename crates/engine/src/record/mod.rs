@@ -31,7 +31,6 @@ pub(crate) use buffer::{RecordingId, check_element};
 pub(crate) use check::check_grid;
 pub use command::{Arg, Command, Launch};
 pub(crate) use device_info::DeviceInfo;
-#[cfg(any(feature = "cuda", all(feature = "supervise", target_os = "linux")))]
 pub(crate) use kernel::DeviceCode;
 pub use kernel::{Access, CudaSource, Image, Kernel, PARAMS_MAX, Param, ParamKind};
 #[cfg(any(feature = "cuda", all(feature = "supervise", target_os = "linux")))]

@@ -93,7 +93,7 @@ fn a_declaration_stays_as_it_was_vouched_for() {
         unsafe { kernel.code(&Image::cuda("double.cu", "")) }
     };
     assert!(vouched().has_code() && !doubling().has_code());
-    let changes: [fn(Kernel) -> Kernel; 14] = [
+    let changes: [fn(Kernel) -> Kernel; 15] = [
         |kernel| kernel.block(8),
         |kernel| kernel.block_shape([8, 8, 1]),
         |kernel| kernel.shared_bytes(64),
@@ -108,6 +108,7 @@ fn a_declaration_stays_as_it_was_vouched_for() {
         |kernel| kernel.cluster([2, 1, 1]),
         |kernel| kernel.cooperative(),
         |kernel| kernel.urgent(),
+        |kernel| kernel.waits_for_dependencies(),
     ];
     for change in changes {
         let text = panic_of(|| drop(change(vouched())));
@@ -195,10 +196,11 @@ fn a_grid_stays_one_of_whole_clusters() {
 
 #[test]
 fn a_library_call_has_no_attributes_of_a_launch() {
-    let declare: [fn(Kernel) -> Kernel; 3] = [
+    let declare: [fn(Kernel) -> Kernel; 4] = [
         |kernel| kernel.cluster([1, 1, 1]),
         |kernel| kernel.cooperative(),
         |kernel| kernel.urgent(),
+        |kernel| kernel.waits_for_dependencies(),
     ];
     for declare in declare {
         let kernel = declare(Kernel::new("call"));

@@ -18,6 +18,7 @@ mod leases;
 mod loops;
 mod pipeline;
 mod planted;
+mod programmatic;
 mod recovery;
 mod resident;
 mod scarce;

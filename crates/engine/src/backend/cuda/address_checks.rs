@@ -5,6 +5,7 @@ use super::module::{Function, Functions};
 use super::slot_memory::SlotMemory;
 use super::stream::Stream;
 use super::timestamps::Timestamps;
+use crate::backend::edges::NodeRole;
 use crate::backend::{Call, FunctionId, Op, Space};
 use crate::error::{Error, Result};
 use crate::record::struct_arg::{pointers_of, words_of};
@@ -194,13 +195,26 @@ impl<'a> Checked<'a> {
         }
     }
 
-    /// Submits it to a stream, and counts it as `call`: [`Call::GraphEdit`] in a capture.
+    /// What it is for programmatic dependent launch.
+    pub(super) fn role(&self) -> NodeRole {
+        self.function
+            .as_ref()
+            .map_or(NodeRole::Other, |function| function.role)
+    }
+
+    /// Submits it to a stream, and counts it as `call`: [`Call::GraphEdit`] in a capture. A kernel that
+    /// `starts_early` starts before the end of the kernel that was submitted last.
     ///
     /// # Safety
     /// Until the work is done, the share and the allocations that the check found must
     /// live, and the host must not access those parts that it touches; unless the
     /// stream captures, when nothing runs.
-    pub(super) unsafe fn submit(&self, stream: &Stream, call: Call) -> Result<()> {
+    pub(super) unsafe fn submit(
+        &self,
+        stream: &Stream,
+        call: Call,
+        starts_early: bool,
+    ) -> Result<()> {
         let context = stream.context();
         let driver = context.bind_for(call)?;
         let raw = stream.raw();
@@ -253,7 +267,7 @@ impl<'a> Checked<'a> {
                     // those that `check` found. What the call does with both is its author's.
                     return unsafe { library.submit(stream.handle(), &function.params, args) };
                 }
-                let mut attributes = function.attributes.list();
+                let mut attributes = function.attributes.list_in_stream(starts_early);
                 let config = sys::CUlaunchConfig {
                     gridDimX: grid[0],
                     gridDimY: grid[1],

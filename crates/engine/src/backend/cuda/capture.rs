@@ -10,13 +10,18 @@ use crate::error::{Context as _, Error, ErrorKind, Result};
 use cudarc::driver::sys::{self, CUstreamCaptureMode, CUstreamCaptureStatus};
 use std::ptr::{null, null_mut};
 
-/// Captures operations in their order.
-pub(super) fn capture(stream: &Stream, checked: &[Checked<'_>]) -> Result<Template> {
+/// Captures operations in their order. `programmatic` are the starts of programmatic edges, by node.
+pub(super) fn capture(
+    stream: &Stream,
+    checked: &[Checked<'_>],
+    programmatic: Vec<Option<usize>>,
+) -> Result<Template> {
     let capture = Capture::begin(stream).within(|| "begin capture")?;
     let mut nodes = Vec::with_capacity(checked.len());
     let mut captured = Ok(());
     for (place, checked) in checked.iter().enumerate() {
-        match capture.record(checked, nodes.last()) {
+        let starts_early = programmatic[place].is_some();
+        match capture.record(checked, &nodes, starts_early) {
             Ok(node) => nodes.push(node),
             Err(error) => {
                 captured = Err(error.within(format!("operation {place}")));
@@ -27,7 +32,7 @@ pub(super) fn capture(stream: &Stream, checked: &[Checked<'_>]) -> Result<Templa
     let (raw, ended) = capture.end();
     let kinds = checked.iter().map(NodeKind::new).collect();
     // Owned before the errors are looked at, so that a graph that came with one is freed.
-    let template = Template::captured(stream.context(), raw, nodes, kinds);
+    let template = Template::captured(stream.context(), raw, nodes, kinds, programmatic);
     captured.and(ended.within(|| "end capture"))?;
     let (nodes, operations) = (template.count()?, checked.len());
     if nodes != operations {
@@ -41,9 +46,9 @@ pub(super) fn capture(stream: &Stream, checked: &[Checked<'_>]) -> Result<Templa
 pub(super) fn capture_call(stream: &Stream, checked: &Checked<'_>) -> Result<Template> {
     let capture = Capture::begin(stream).within(|| "begin capture")?;
     // SAFETY: the stream captures, so nothing runs.
-    let submitted = unsafe { checked.submit(stream, Call::GraphEdit) };
+    let submitted = unsafe { checked.submit(stream, Call::GraphEdit, false) };
     let (raw, ended) = capture.end();
-    let template = Template::captured(stream.context(), raw, Vec::new(), Vec::new());
+    let template = Template::captured(stream.context(), raw, Vec::new(), Vec::new(), Vec::new());
     submitted.and(ended.within(|| "end capture"))?;
     match template.count()? {
         0 => {
@@ -69,29 +74,27 @@ impl<'a> Capture<'a> {
         Ok(Capture(stream))
     }
 
-    /// Records an operation after the node `last`. Returns its node.
+    /// Records an operation after the nodes `earlier`. Returns its node.
     fn record(
         &self,
         checked: &Checked<'_>,
-        last: Option<&sys::CUgraphNode>,
+        earlier: &[sys::CUgraphNode],
+        starts_early: bool,
     ) -> Result<sys::CUgraphNode> {
         // SAFETY: the stream captures, so nothing runs.
-        unsafe { checked.submit(self.0, Call::GraphEdit) }?;
-        let node = self.newest_node()?;
-        if last == Some(&node) {
-            let message = "the capture made no node of the operation";
-            return Err(Error::new(ErrorKind::Device, message));
-        }
-        Ok(node)
+        unsafe { checked.submit(self.0, Call::GraphEdit, starts_early) }?;
+        self.new_node(earlier)
     }
 
-    /// The node that the next operation of the capture would run after.
-    fn newest_node(&self) -> Result<sys::CUgraphNode> {
+    /// The node that the next operation of the capture would run after, and that is not among
+    /// `earlier`. Behind a programmatic edge the driver may list earlier nodes too.
+    fn new_node(&self, earlier: &[sys::CUgraphNode]) -> Result<sys::CUgraphNode> {
         let context = self.0.context();
         let driver = context.bind()?;
         let mut status = Number::<CUstreamCaptureStatus>::new();
-        let (mut nodes, mut count) = (null(), 0);
-        // SAFETY: the stream lives as long as the reference, `status`, `nodes` and `count`
+        // Without a place for edges, the call is refused where one is not a full edge.
+        let (mut nodes, mut edges, mut count) = (null(), null(), 0);
+        // SAFETY: the stream lives as long as the reference, `status`, `nodes`, `edges` and `count`
         // outlive the call, and the other places may be null.
         context.check("cuStreamGetCaptureInfo", unsafe {
             (driver.cuStreamGetCaptureInfo_v3)(
@@ -100,21 +103,30 @@ impl<'a> Capture<'a> {
                 null_mut(),
                 null_mut(),
                 &mut nodes,
-                null_mut(),
+                &mut edges,
                 &mut count,
             )
         })?;
         let active = CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_ACTIVE as u32;
-        if status.get() != active || count != 1 {
-            let message = format!(
-                "the capture is in state {} with {count} ends; operations on one stream have one",
-                status.get()
-            );
-            return Err(Error::new(ErrorKind::Device, message));
+        let ends = if status.get() == active && count > 0 {
+            // SAFETY: an active capture lists at `nodes` the `count` nodes at its end, until the
+            // next call on the stream.
+            unsafe { std::slice::from_raw_parts(nodes, count) }
+        } else {
+            &[]
+        };
+        let mut new = ends.iter().filter(|node| !earlier.contains(node));
+        match (new.next(), new.next()) {
+            (Some(node), None) => Ok(*node),
+            _ => Err(Error::new(
+                ErrorKind::Device,
+                format!(
+                    "the capture is in state {} with {count} ends, of which the operation has to \
+                     make one",
+                    status.get()
+                ),
+            )),
         }
-        // SAFETY: an active capture lists at `nodes` the `count` nodes at its end, until the
-        // next call on the stream; the check above found one.
-        Ok(unsafe { nodes.read() })
     }
 
     /// Ends the capture. Returns its graph, null if there is none.

@@ -1,6 +1,7 @@
 //! A device and its primary context.
 
 use super::driver::{self, Driver};
+use super::programmatic_launch::ProgrammaticLaunch;
 use super::result_codes::{self, Code};
 use super::thread_guard::{Relaxed, ThreadGuard};
 use crate::backend::crate_threads;
@@ -132,6 +133,7 @@ pub(super) struct Context {
     pub(super) allocation_key: AllocationKey,
     /// Counts driver calls.
     pub(super) calls: CallCounters,
+    pub(super) programmatic: ProgrammaticLaunch,
     raw: sys::CUcontext,
     /// The error that lost the context.
     lost: OnceLock<Error>,
@@ -161,6 +163,7 @@ impl Context {
             id: BackendId::new(),
             allocation_key: AllocationKey::new(),
             calls: CallCounters::default(),
+            programmatic: ProgrammaticLaunch::default(),
             raw,
             lost: OnceLock::new(),
         });

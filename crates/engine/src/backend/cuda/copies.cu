@@ -1,4 +1,5 @@
-// Several copies and memsets of a graph as one kernel. `copies.ptx` is what nvcc makes of this.
+// Several copies and memsets of a graph as one kernel. `copies.ptx` and `copies_90.ptx` are what nvcc
+// makes of this.
 // After a change run scripts/make_ptx.sh; a test compares this text's digest.
 
 // The most pieces of a launch: `PIECES_MAX` in copies.rs.
@@ -36,6 +37,10 @@ __device__ inline void copy_byte(const Piece& piece, unsigned long long at)
 extern "C" __global__ void __launch_bounds__(THREADS)
 tapeloop_copies(const __grid_constant__ Pieces all)
 {
+#if __CUDA_ARCH__ >= 900
+    // The kernel may start before the work before it has ended (programmatic dependent launch).
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
     unsigned at = 0;
     // The first chunk of piece `at`.
     unsigned long long first = 0;

@@ -5,6 +5,7 @@
 //! alone 1.2 us, whatever the branches. So a graph's small copies and memsets become kernels, which
 //! access pinned memory in place.
 
+use super::programmatic_launch;
 use crate::backend::{FunctionId, Op};
 use crate::record::{Image, Kernel};
 use std::sync::OnceLock;
@@ -32,20 +33,24 @@ const BLOCKS_MAX: u64 = 16;
 const PIECE_WORDS: usize = 4;
 const ARGS_WORDS: usize = 1 + PIECE_WORDS * PIECES_MAX;
 
-/// The kernel, with its code.
-pub(super) fn kernel() -> &'static Kernel {
-    static KERNEL: OnceLock<Kernel> = OnceLock::new();
-    KERNEL.get_or_init(|| {
-        let image = Image::compiled("copies", *include_bytes!("copies.ptx"));
-        let kernel = Kernel::new("tapeloop_copies").block(THREADS).structure(
-            "pieces",
-            ARGS_WORDS * size_of::<u64>(),
-            &[],
-        );
-        // SAFETY: copies.ptx takes one struct of this size. It accesses the ranges that its pieces
+/// The kernel, with its code for a device of this compute capability.
+pub(super) fn kernel(capability: (u32, u32)) -> &'static Kernel {
+    static KERNELS: [OnceLock<Kernel>; 2] = [OnceLock::new(), OnceLock::new()];
+    let waits = capability >= programmatic_launch::SINCE;
+    KERNELS[usize::from(waits)].get_or_init(|| {
+        let [plain, waiting]: [&[u8]; 2] = [
+            include_bytes!("copies.ptx"),
+            include_bytes!("copies_90.ptx"),
+        ];
+        let image = Image::compiled("copies", if waits { waiting } else { plain });
+        let kernel = Kernel::new("tapeloop_copies")
+            .block(THREADS)
+            .waits_for_dependencies()
+            .structure("pieces", ARGS_WORDS * size_of::<u64>(), &[]);
+        // SAFETY: both texts take one struct of this size. They access the ranges that its pieces
         // name and no others, with any number of blocks of this size. Its addresses are not
         // declared as pointers: `CudaSlot` launches it over ranges that it has checked and leased,
-        // and no caller gets its identifier.
+        // and no caller gets its identifier. The text for compute capability 9.0 waits first.
         unsafe { kernel.code(&image) }
     })
 }
@@ -146,11 +151,12 @@ mod tests {
         for byte in digest {
             write!(expected, "{byte:02x}").unwrap();
         }
-        let ptx = include_str!("copies.ptx");
-        assert_eq!(
-            ptx.lines().next(),
-            Some(&*expected),
-            "run scripts/make_ptx.sh"
-        );
+        for ptx in [include_str!("copies.ptx"), include_str!("copies_90.ptx")] {
+            assert_eq!(
+                ptx.lines().next(),
+                Some(&*expected),
+                "run scripts/make_ptx.sh"
+            );
+        }
     }
 }

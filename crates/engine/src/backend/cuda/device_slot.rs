@@ -8,9 +8,11 @@ use super::copies;
 use super::graph::{Draft, Graph, NodeWork, Template};
 use super::graph_plan::{NodePlan, one_each, plan};
 use super::module::{Function, Functions};
+use super::programmatic_launch::or_without;
 use super::slot_memory::SlotMemory;
 use super::slot_stream::SlotStream;
 use super::timestamps::Timestamps;
+use crate::backend::edges::{NodeRole, programmatic_edges};
 use crate::backend::graphs::Graphs;
 use crate::backend::{
     self, Addresses, Allocation, Built, Call, DeviceSlot, DeviceSlotId, ExternalEvent, FunctionId,
@@ -88,8 +90,38 @@ impl CudaSlot {
         Ok(checked)
     }
 
-    /// Makes a graph of operations, of which `checked` passed the checks.
-    fn draft(&self, source: GraphSource<'_>, checked: Vec<Checked<'_>>) -> Result<Draft> {
+    /// Checks the operations of a graph, and plans the graph.
+    fn check_and_draft(&mut self, source: GraphSource<'_>, programmatic: bool) -> Result<Draft> {
+        let mut checked = Vec::with_capacity(source.ops().len());
+        for (place, op) in source.ops().enumerate() {
+            let node = self.check_node(op);
+            checked.push(node.within(|| format!("operation {place}"))?);
+        }
+        self.draft(source, checked, programmatic)
+    }
+
+    fn new_graph(&mut self, source: GraphSource<'_>) -> Result<Graph> {
+        let programmatic = self.context.programmatic.is_allowed();
+        let made = self
+            .check_and_draft(source, programmatic)
+            .and_then(Graph::new);
+        if !self.functions.have_waiting_kernel() {
+            return made;
+        }
+        let context = Arc::clone(&self.context);
+        or_without(&context, made, || {
+            self.check_and_draft(source, false).and_then(Graph::new)
+        })
+    }
+
+    /// Makes a graph of operations, of which `checked` passed the checks. `programmatic` allows
+    /// programmatic edges.
+    fn draft(
+        &self,
+        source: GraphSource<'_>,
+        checked: Vec<Checked<'_>>,
+        programmatic: bool,
+    ) -> Result<Draft> {
         let (plan, copies) = self.plan(source);
         let ops: Vec<&Op> = source.ops().collect();
         let launches: Vec<Option<Op>> = plan
@@ -115,20 +147,27 @@ impl CudaSlot {
         let calls = nodes.iter().map(|node| self.capture_call(node));
         let calls = calls.collect::<Result<Vec<_>>>()?;
         let is_library: Vec<bool> = calls.iter().map(Option::is_some).collect();
-        let template = match source {
-            // Each library call is a node, of which a capture on one stream would make several.
-            GraphSource::Captured(_) if is_library.contains(&true) => {
-                let line: Vec<usize> = (0..nodes.len()).collect();
-                let after = line
-                    .iter()
-                    .map(|&place| &line[place.saturating_sub(1)..place]);
-                Template::explicit(&self.context, after, &nodes, &calls)?
+        let line: Vec<usize> = (0..nodes.len()).collect();
+        let after: Vec<&[usize]> = match source {
+            GraphSource::Captured(_) => {
+                let places = line.iter();
+                places
+                    .map(|&place| &line[place.saturating_sub(1)..place])
+                    .collect()
             }
-            GraphSource::Captured(_) => capture(self.stream.stream(), &nodes)?,
-            GraphSource::Explicit(_) => {
-                let after = plan.iter().map(|node| &*node.after);
-                Template::explicit(&self.context, after, &nodes, &calls)?
-            }
+            GraphSource::Explicit(_) => plan.iter().map(|node| &*node.after).collect(),
+        };
+        let roles: Vec<NodeRole> = nodes.iter().map(Checked::role).collect();
+        let programmatic = if programmatic {
+            programmatic_edges(after.iter().copied(), &roles)
+        } else {
+            vec![None; nodes.len()]
+        };
+        // Each library call is a node, of which a capture on one stream would make several.
+        let template = if source.is_captured() && !is_library.contains(&true) {
+            capture(self.stream.stream(), &nodes, programmatic)?
+        } else {
+            Template::explicit(&self.context, &after, &nodes, &calls, programmatic)?
         };
         let work = |(node, is_library): (NodePlan, bool)| match (node.copies, is_library) {
             (false, false) => NodeWork::One(node.places[0]),
@@ -170,7 +209,9 @@ impl CudaSlot {
         if !merged.iter().any(|node| node.copies) {
             return (merged, None);
         }
-        let loaded = self.functions.load(copies::kernel());
+        let loaded = self
+            .functions
+            .load(copies::kernel(self.context.device.capability()));
         match loaded.and_then(|id| Ok((id, self.functions.get(id)?))) {
             Ok(function) => (merged, Some(function)),
             Err(error) => {
@@ -286,11 +327,23 @@ unsafe impl DeviceSlot for CudaSlot {
         let checked = self.check(op)?;
         lease(&mut self.allocations, &mut self.stream, checked.uses())?;
         self.last_rang = None;
+        let starts_early = checked.role() == NodeRole::WaitingKernel
+            && self.stream.ends_in_kernel()
+            && self.context.programmatic.is_allowed();
         let stream = self.stream.stream_for_work();
         // SAFETY: the work was counted as given. Until it is seen done, the
         // leases above stay in `allocations` (`settle`), the host side is out of
         // reach (`assert_quiet`), and `drop` waits for it before the share goes.
-        unsafe { checked.submit(stream, Call::Submission) }
+        let submit = |early| unsafe { checked.submit(stream, Call::Submission, early) };
+        let mut submitted = submit(starts_early);
+        if starts_early {
+            submitted = or_without(&self.context, submitted, || submit(false));
+        }
+        submitted?;
+        if checked.role() != NodeRole::Other {
+            self.stream.note_kernel();
+        }
+        Ok(())
     }
 
     unsafe fn make_graph(
@@ -300,16 +353,11 @@ unsafe impl DeviceSlot for CudaSlot {
     ) -> Result<(GraphId, Built)> {
         source.check()?;
         let _outer = self.context.enter();
-        let mut checked = Vec::with_capacity(source.ops().len());
-        for (place, op) in source.ops().enumerate() {
-            let node = self.check_node(op);
-            checked.push(node.within(|| format!("operation {place}"))?);
-        }
-        let draft = self.draft(source, checked)?;
         let Some(id) = into else {
-            let graph = Graph::new(draft)?;
+            let graph = self.new_graph(source)?;
             return Ok((self.graphs.get_mut().insert(graph), Built::Instantiated));
         };
+        let draft = self.check_and_draft(source, self.context.programmatic.is_allowed())?;
         let graph = self.graphs.get_mut().get_mut(id)?;
         graph.check_changeable()?;
         Ok((id, graph.take(draft)?))

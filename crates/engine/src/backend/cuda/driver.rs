@@ -141,6 +141,20 @@ driver! {
     cuEventSynchronize(sys::CUevent);
     cuEventDestroy_v2(sys::CUevent);
     cuGraphCreate(*mut sys::CUgraph, c_uint);
+    cuGraphAddDependencies_v2(
+        sys::CUgraph,
+        *const sys::CUgraphNode,
+        *const sys::CUgraphNode,
+        *const sys::CUgraphEdgeData,
+        usize,
+    );
+    cuGraphRemoveDependencies_v2(
+        sys::CUgraph,
+        *const sys::CUgraphNode,
+        *const sys::CUgraphNode,
+        *const sys::CUgraphEdgeData,
+        usize,
+    );
     cuGraphAddKernelNode_v2(
         *mut sys::CUgraphNode,
         sys::CUgraph,

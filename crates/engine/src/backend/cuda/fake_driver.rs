@@ -57,6 +57,12 @@ pub(super) struct State {
     pub(super) priorities: BTreeMap<usize, i32>,
     /// The major number of the device's compute capability.
     pub(super) capability: c_int,
+    /// The call that refuses programmatic dependent launch, if one does.
+    pub(super) programmatic_refusal: Option<Refusal>,
+    /// The architecture that code was compiled for, times 10.
+    pub(super) ptx_version: c_int,
+    /// The nodes of the capture.
+    captured: Vec<usize>,
     /// The attributes of each launch into a stream.
     pub(super) launches: Vec<Vec<Attribute>>,
     /// The attributes that nodes were given.
@@ -67,6 +73,19 @@ pub(super) struct State {
     pub(super) loops: FakeLoops,
     handles: usize,
 }
+
+/// A call that a test lets the driver refuse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    Launch,
+    Edge,
+    Instantiation,
+    /// The instantiation of a loop.
+    Loop,
+}
+
+/// `CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION`.
+pub(super) const PROGRAMMATIC: u32 = 6;
 
 static STATE: Mutex<Option<State>> = Mutex::new(None);
 static TURN: Mutex<()> = Mutex::new(());
@@ -380,8 +399,39 @@ fn streams(driver: &mut Driver) {
 
 fn graphs(driver: &mut Driver) {
     extern "C" fn begin(_: sys::CUstream, mode: sys::CUstreamCaptureMode) -> i32 {
-        state(|state| state.capture = Some((mode as u32, current().id())));
+        state(|state| {
+            state.captured.clear();
+            state.capture = Some((mode as u32, current().id()));
+        });
         result_codes::SUCCESS
+    }
+    extern "C" fn info(
+        _: sys::CUstream,
+        status: *mut sys::CUstreamCaptureStatus,
+        _: *mut sys::cuuint64_t,
+        _: *mut sys::CUgraph,
+        nodes: *mut *const sys::CUgraphNode,
+        edges: *mut *const sys::CUgraphEdgeData,
+        count: *mut usize,
+    ) -> i32 {
+        assert!(!edges.is_null(), "edges may be programmatic");
+        // Behind a programmatic edge it lists the node at the start of the edge, too.
+        let ends: Vec<sys::CUgraphNode> = state(|state| {
+            let is_early =
+                |launch: &Vec<Attribute>| launch.iter().any(|(id, _)| *id == PROGRAMMATIC);
+            let count = 1 + usize::from(state.launches.last().is_some_and(is_early));
+            let ends = state.captured.iter().rev().take(count);
+            ends.map(|node| *node as sys::CUgraphNode).collect()
+        });
+        put(
+            status,
+            sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_ACTIVE,
+        );
+        put(count, ends.len());
+        put(nodes, ends.leak().as_ptr())
+    }
+    extern "C" fn get_nodes(_: sys::CUgraph, _: *mut sys::CUgraphNode, count: *mut usize) -> i32 {
+        put(count, state(|state| state.captured.len()))
     }
     extern "C" fn end(_: sys::CUstream, graph: *mut sys::CUgraph) -> i32 {
         let wrong_thread = state(|state| match state.capture {
@@ -393,8 +443,10 @@ fn graphs(driver: &mut Driver) {
         });
         if wrong_thread {
             CAPTURE_WRONG_THREAD
-        } else {
+        } else if state(|state| state.captured.is_empty()) {
             put(graph, std::ptr::null_mut())
+        } else {
+            handle(graph)
         }
     }
     extern "C" fn create(graph: *mut sys::CUgraph, _: c_uint) -> i32 {
@@ -412,6 +464,8 @@ fn graphs(driver: &mut Driver) {
         result
     }
     driver.cuStreamBeginCapture_v2 = begin;
+    driver.cuStreamGetCaptureInfo_v3 = info;
+    driver.cuGraphGetNodes = get_nodes;
     driver.cuStreamEndCapture = end;
     driver.cuGraphCreate = create;
     driver.cuGraphExecUpdate_v2 = update;
@@ -437,8 +491,19 @@ fn launches(driver: &mut Driver) {
             std::slice::from_raw_parts(config.attrs, config.numAttrs as usize)
         };
         let attributes = attributes.iter().map(|raw| attribute(raw.id, &raw.value));
-        state(|state| state.launches.push(attributes.collect()));
-        result_codes::SUCCESS
+        let attributes: Vec<Attribute> = attributes.collect();
+        let is_early = attributes.iter().any(|(id, _)| *id == PROGRAMMATIC);
+        state(|state| {
+            if is_early && state.programmatic_refusal == Some(Refusal::Launch) {
+                return result_codes::NOT_SUPPORTED;
+            }
+            state.launches.push(attributes);
+            if state.capture.is_some() {
+                state.handles += 1;
+                state.captured.push(state.handles);
+            }
+            result_codes::SUCCESS
+        })
     }
     extern "C" fn set(
         _: sys::CUgraphNode,

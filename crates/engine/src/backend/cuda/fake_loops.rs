@@ -2,7 +2,7 @@
 //! memsets, and loops, whose launches are threads that do what the kernels of `resident.cu` do.
 
 use super::device_loop::LoopArgs;
-use super::fake_driver::{handle, put, state, wait};
+use super::fake_driver::{Refusal, handle, put, state, wait};
 use super::{driver::Driver, result_codes};
 use crate::backend::host_ns;
 use cudarc::driver::sys;
@@ -30,6 +30,8 @@ pub(super) struct FakeLoops {
     pub(super) batches: usize,
     /// Whether the next batch of a loop faults.
     pub(super) faults: bool,
+    /// The programmatic edges of the graph that was instantiated last.
+    pub(super) programmatic: usize,
 }
 
 impl FakeLoops {
@@ -48,6 +50,8 @@ struct Nodes {
     kernel: Option<LoopArgs>,
     /// The body of its WHILE node.
     body: Option<usize>,
+    /// Its programmatic edges, as pairs of nodes.
+    programmatic: Vec<(usize, usize)>,
 }
 
 #[derive(Clone, Copy)]
@@ -201,9 +205,45 @@ pub(super) fn install(driver: &mut Driver) {
         _: usize,
         child: sys::CUgraph,
     ) -> i32 {
-        let work = nodes(child, |child| child.work.clone());
-        nodes(graph, |nodes| nodes.work.extend(work));
+        let child = nodes(child, |child| child.clone());
+        nodes(graph, |nodes| {
+            nodes.work.extend(child.work);
+            nodes.programmatic.extend(child.programmatic);
+        });
         handle(node)
+    }
+    extern "C" fn add_edge(
+        graph: sys::CUgraph,
+        from: *const sys::CUgraphNode,
+        to: *const sys::CUgraphNode,
+        data: *const sys::CUgraphEdgeData,
+        _: usize,
+    ) -> i32 {
+        if data.is_null() {
+            return result_codes::SUCCESS;
+        }
+        if state(|state| state.programmatic_refusal == Some(Refusal::Edge)) {
+            return result_codes::NOT_SUPPORTED;
+        }
+        // SAFETY: the backend passes one edge, which outlives the call.
+        let (edge, data) = unsafe { ((*from as usize, *to as usize), *data) };
+        assert_eq!((data.from_port, data.to_port, data.type_), (1, 0, 1));
+        nodes(graph, |nodes| nodes.programmatic.push(edge));
+        result_codes::SUCCESS
+    }
+    extern "C" fn remove_edge(
+        graph: sys::CUgraph,
+        from: *const sys::CUgraphNode,
+        to: *const sys::CUgraphNode,
+        _: *const sys::CUgraphEdgeData,
+        _: usize,
+    ) -> i32 {
+        // SAFETY: the backend passes one edge, which outlives the call.
+        let edge = unsafe { (*from as usize, *to as usize) };
+        nodes(graph, |nodes| {
+            nodes.programmatic.retain(|known| *known != edge)
+        });
+        result_codes::SUCCESS
     }
     extern "C" fn new_condition(
         condition: *mut sys::CUgraphConditionalHandle,
@@ -219,8 +259,22 @@ pub(super) fn install(driver: &mut Driver) {
         graph: sys::CUgraph,
         flags: c_ulonglong,
     ) -> i32 {
-        state(|state| state.instantiated.push(flags));
         let made = nodes(graph, |nodes| nodes.clone());
+        let refused = state(|state| {
+            let edges = match (state.programmatic_refusal, made.body) {
+                (Some(Refusal::Instantiation), None) => &made.programmatic,
+                (Some(Refusal::Loop), Some(body)) => &state.loops.graphs[&body].programmatic,
+                _ => return false,
+            };
+            !edges.is_empty()
+        });
+        if refused {
+            return result_codes::NOT_SUPPORTED;
+        }
+        state(|state| {
+            state.instantiated.push(flags);
+            state.loops.programmatic = made.programmatic.len();
+        });
         let result = handle(exec);
         // SAFETY: just written.
         let exec = unsafe { *exec } as usize;
@@ -285,16 +339,22 @@ pub(super) fn install(driver: &mut Driver) {
     }
     extern "C" fn attribute(
         value: *mut c_int,
-        _: sys::CUfunction_attribute,
+        which: sys::CUfunction_attribute,
         _: sys::CUfunction,
     ) -> i32 {
-        put(value, 1024)
+        use sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_PTX_VERSION;
+        match which {
+            CU_FUNC_ATTRIBUTE_PTX_VERSION => put(value, state(|state| state.ptx_version)),
+            _ => put(value, 1024),
+        }
     }
     driver.cuGraphAddMemsetNode = add_memset;
     driver.cuGraphAddMemcpyNode = add_memcpy;
     driver.cuGraphAddKernelNode_v2 = add_kernel;
     driver.cuGraphAddNode_v2 = add_node;
     driver.cuGraphAddChildGraphNode = add_child;
+    driver.cuGraphAddDependencies_v2 = add_edge;
+    driver.cuGraphRemoveDependencies_v2 = remove_edge;
     driver.cuGraphConditionalHandleCreate = new_condition;
     driver.cuGraphInstantiateWithFlags = instantiate;
     driver.cuGraphLaunch = launch;

@@ -7,12 +7,14 @@ use super::copies;
 use super::graph_node::{self, NodeKind};
 use super::loop_clock::BatchTimes;
 use super::module::Functions;
+use super::programmatic_launch;
 use super::readback;
 use super::resident::ResidentLoop;
 use super::result_codes::{self, Code, is_of_topology, update_result};
 use super::slot_stream::no_priority;
 use super::stream::Stream;
 use super::timestamps::Timestamps;
+use crate::backend::edges::NodeRole;
 use crate::backend::graphs::check_same_build;
 use crate::backend::{Built, Call, Op, Residency};
 use crate::error::{Context as _, Error, ErrorKind, Result};
@@ -29,6 +31,8 @@ pub(super) struct Template {
     nodes: Vec<sys::CUgraphNode>,
     /// The kind of each node.
     kinds: Vec<NodeKind>,
+    /// By node, the index of the node at the start of its programmatic edge; empty without such edges.
+    programmatic: Vec<Option<usize>>,
 }
 
 // SAFETY: graphs and nodes are handles that any thread may use, one at a time,
@@ -39,7 +43,8 @@ impl Template {
     /// A graph without nodes.
     pub(super) fn empty(context: &Arc<Context>) -> Result<Template> {
         let driver = context.bind_for(Call::GraphEdit)?;
-        let mut template = Template::captured(context, null_mut(), Vec::new(), Vec::new());
+        let mut template =
+            Template::captured(context, null_mut(), Vec::new(), Vec::new(), Vec::new());
         // SAFETY: `template` outlives the call.
         context.check("cuGraphCreate", unsafe {
             (driver.cuGraphCreate)(&mut template.raw, 0)
@@ -47,43 +52,49 @@ impl Template {
         Ok(template)
     }
 
-    /// The graph of a capture.
+    /// The graph of a capture. `programmatic` are the starts of programmatic edges, by node.
     pub(super) fn captured(
         context: &Arc<Context>,
         raw: sys::CUgraph,
         nodes: Vec<sys::CUgraphNode>,
         kinds: Vec<NodeKind>,
+        programmatic: Vec<Option<usize>>,
     ) -> Template {
         Template {
             context: Arc::clone(context),
             raw,
             nodes,
             kinds,
+            programmatic,
         }
     }
 
-    /// An explicit graph. `after` are the nodes that each node runs after, and `children` the captured
-    /// graphs of library calls.
-    pub(super) fn explicit<'a>(
+    /// An explicit graph. `after` are the nodes that each node runs after, `children` the captured
+    /// graphs of library calls, and `programmatic` the starts of programmatic edges.
+    pub(super) fn explicit(
         context: &Arc<Context>,
-        after: impl Iterator<Item = &'a [usize]>,
+        after: &[&[usize]],
         checked: &[Checked<'_>],
         children: &[Option<Template>],
+        programmatic: Vec<Option<usize>>,
     ) -> Result<Template> {
         let mut template = Template::empty(context)?;
-        let nodes = after.zip(checked).zip(children);
+        let nodes = after.iter().zip(checked).zip(children);
         for (place, ((after, checked), child)) in nodes.enumerate() {
             let after = after.iter().map(|&after| template.nodes[after]);
             let after: Vec<_> = after.collect();
             let child = child.as_ref().map(Template::raw);
+            let (graph, is_early) = (template.raw, programmatic[place].is_some());
             // SAFETY: `raw` is the graph that `empty` made, `after` are nodes that were added to it,
             // and `children` outlives the call.
-            let added = unsafe { graph_node::add(context, template.raw, &after, checked, child) };
+            let added =
+                unsafe { graph_node::add(context, graph, &after, checked, child, is_early) };
             template
                 .nodes
                 .push(added.within(|| format!("node {place}"))?);
             template.kinds.push(NodeKind::new(checked));
         }
+        template.programmatic = programmatic;
         Ok(template)
     }
 
@@ -113,8 +124,25 @@ impl Template {
         self.context.check("cuGraphInstantiate", unsafe {
             (driver.cuGraphInstantiateWithFlags)(&mut exec.raw, self.raw, flags)
         })?;
-        tracing::debug!(nodes = self.nodes.len(), "made a graph");
+        let programmatic_edges = self.programmatic.iter().flatten().count();
+        tracing::debug!(nodes = self.nodes.len(), programmatic_edges, "made a graph");
         Ok(exec)
+    }
+
+    /// Whether it has programmatic edges.
+    fn is_programmatic(&self) -> bool {
+        self.programmatic.iter().any(Option::is_some)
+    }
+
+    /// Puts full edges in the place of programmatic edges.
+    fn make_edges_full(&self) -> Result<()> {
+        let starts = self.programmatic.iter().enumerate();
+        let edges = starts.filter_map(|(to, from)| Some((self.nodes[(*from)?], self.nodes[to])));
+        for (from, to) in edges {
+            // SAFETY: the graph and its nodes live as long as `self`.
+            unsafe { programmatic_launch::make_full(&self.context, self.raw, from, to) }?;
+        }
+        Ok(())
     }
 
     pub(super) fn context(&self) -> &Arc<Context> {
@@ -266,6 +294,12 @@ impl Graph {
     /// Updates the executable graph with `draft`, or replaces it if the topology differs.
     pub(super) fn take(&mut self, draft: Draft) -> Result<Built> {
         check_same_build(self.is_captured, draft.is_captured)?;
+        if self.made.programmatic != draft.template.programmatic {
+            *self = Graph::new(draft)?;
+            let reason =
+                "other kernels start before those that they run after have ended".to_owned();
+            return Ok(Built::Reinstantiated { reason });
+        }
         let context = Arc::clone(&self.exec.context);
         let driver = context.bind_for(Call::GraphEdit)?;
         let mut info = MaybeUninit::<sys::CUgraphExecUpdateResultInfo>::zeroed();
@@ -354,6 +388,18 @@ impl Graph {
                 "operation {place} of the graph is {old}, and an update cannot change its kind"
             );
             return Err(Error::usage(message).fix(format!("make a new graph for {kind}")));
+        }
+        let is_early = self
+            .made
+            .programmatic
+            .get(index)
+            .is_some_and(Option::is_some);
+        if is_early && checked.role() != NodeRole::WaitingKernel {
+            let message = format!(
+                "operation {place} of the graph starts before the one that it runs after has ended, \
+                 and its new kernel does not wait for that"
+            );
+            return Err(Error::usage(message).fix("make a new graph"));
         }
         if let Some((_, op)) = copy {
             *op = checked.op().clone();
@@ -485,7 +531,14 @@ impl Graph {
             return Err(no_priority(&why, "leave out Kernel::urgent"));
         }
         let template = self.newest.as_ref().unwrap_or(&self.made);
-        self.resident = Some(ResidentLoop::new(template, functions, residency)?);
+        let new_loop = || ResidentLoop::new(template, functions, residency);
+        let mut made = new_loop();
+        if template.is_programmatic() {
+            made = programmatic_launch::or_without(template.context(), made, || {
+                template.make_edges_full().and_then(|()| new_loop())
+            });
+        }
+        self.resident = Some(made?);
         Ok(())
     }
 }

@@ -2,6 +2,7 @@
 
 use super::address_checks::{Checked, pointers};
 use super::context::Context;
+use super::programmatic_launch;
 use crate::backend::op::no_copy_in_graph;
 use crate::backend::{Call, FunctionId, Op};
 use crate::error::Result;
@@ -28,7 +29,8 @@ impl NodeKind {
 }
 
 /// Adds an operation to a graph, after the nodes `after`. The captured
-/// graph `child` of a library call is one node.
+/// graph `child` of a library call is one node. A `programmatic` edge is that from the one node of
+/// `after`, between two kernels.
 ///
 /// # Safety
 /// `graph`, `after` and `child` must be alive, and `after` nodes of `graph`.
@@ -38,8 +40,10 @@ pub(super) unsafe fn add(
     after: &[sys::CUgraphNode],
     checked: &Checked<'_>,
     child: Option<sys::CUgraph>,
+    programmatic: bool,
 ) -> Result<sys::CUgraphNode> {
     let driver = context.bind_for(Call::GraphEdit)?;
+    let (early, after) = after.split_at(usize::from(programmatic));
     let (mut node, count) = (null_mut(), after.len());
     let after = after.as_ptr();
     match (checked.op(), child) {
@@ -89,6 +93,10 @@ pub(super) unsafe fn add(
             let attributes = &checked.function().attributes;
             // SAFETY: the node of a kernel, which was just added.
             unsafe { attributes.give_to(context, node) }?;
+            for from in early {
+                // SAFETY: the caller answers for the handles, and the node was just added.
+                unsafe { programmatic_launch::add_edge(context, graph, *from, node) }?;
+            }
         }
         (Op::Copy { .. }, _) => return Err(no_copy_in_graph()),
         (Op::Timestamp { .. }, _) => {

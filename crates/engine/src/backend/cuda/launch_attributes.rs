@@ -15,6 +15,9 @@ use std::ffi::c_int;
 /// The compute capability from which devices have clusters of thread blocks.
 const CLUSTERS_SINCE: (u32, u32) = (9, 0);
 
+/// The most attributes of a launch.
+const ATTRIBUTES_MAX: usize = 4;
+
 const EMPTY: CUlaunchAttributeValue = CUlaunchAttributeValue { pad: [0; 64] };
 
 /// The launch attributes of a kernel.
@@ -56,7 +59,7 @@ impl DriverAttributes {
     }
 
     /// The attributes as the driver takes them.
-    pub(super) fn list(&self) -> ArrayVec<CUlaunchAttribute, 3> {
+    pub(super) fn list(&self) -> ArrayVec<CUlaunchAttribute, ATTRIBUTES_MAX> {
         let mut list = ArrayVec::new();
         let mut add = |id, fill: &dyn Fn(&mut CUlaunchAttributeValue)| {
             let (pad, mut value) = ([0; 4], EMPTY);
@@ -79,6 +82,25 @@ impl DriverAttributes {
             add(Id::CU_LAUNCH_ATTRIBUTE_PRIORITY, &|value| {
                 value.priority = self.priority;
             });
+        }
+        list
+    }
+
+    /// The attributes of a launch into a stream, which `starts_early`: before the launch before it has
+    /// ended. In a graph, an edge says the same.
+    pub(super) fn list_in_stream(
+        &self,
+        starts_early: bool,
+    ) -> ArrayVec<CUlaunchAttribute, ATTRIBUTES_MAX> {
+        let mut list = self.list();
+        if starts_early {
+            let (id, pad) = (
+                Id::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+                [0; 4],
+            );
+            let mut value = EMPTY;
+            value.programmaticStreamSerializationAllowed = 1;
+            list.push(CUlaunchAttribute { id, pad, value });
         }
         list
     }

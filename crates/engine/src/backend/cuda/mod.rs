@@ -43,6 +43,7 @@ mod nvrtc;
 mod nvtx;
 mod occupancy;
 mod pinned_words;
+mod programmatic_launch;
 mod readback;
 mod resident;
 mod result_codes;

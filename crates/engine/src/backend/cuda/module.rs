@@ -6,7 +6,9 @@ use super::driver::{self, OR_CPU};
 use super::format::Format;
 use super::launch_attributes::DriverAttributes;
 use super::memory::size_text;
+use super::programmatic_launch;
 use super::result_codes::{self, Code};
+use crate::backend::edges::NodeRole;
 use crate::backend::{Compilation, FunctionId};
 use crate::error::{Context as _, Error, ErrorKind, Result};
 use crate::record::{CudaSource, DeviceCode, Image, Kernel, LibraryCode, PARAMS_MAX, ParamKind};
@@ -33,6 +35,8 @@ pub(super) struct Function {
     /// Whether it follows pointers in device memory.
     pub(super) follows_device_pointers: bool,
     pub(super) attributes: DriverAttributes,
+    /// What it is for programmatic dependent launch on this device.
+    pub(super) role: NodeRole,
 }
 
 // SAFETY: a CUfunction is a handle that the driver lets any thread use.
@@ -97,6 +101,13 @@ impl Functions {
         loaded
             .iter()
             .any(|entry| entry.function.follows_device_pointers)
+    }
+
+    /// Whether a loaded function may start before the work before it has ended.
+    pub(super) fn have_waiting_kernel(&self) -> bool {
+        let loaded = self.loaded.read();
+        let mut roles = loaded.iter().map(|entry| entry.function.role);
+        roles.any(|role| role == NodeRole::WaitingKernel)
     }
 
     pub(super) fn get(&self, id: FunctionId) -> Result<Function> {
@@ -192,6 +203,10 @@ impl Functions {
             DeviceCode::Library(library) => (std::ptr::null_mut(), Some(library.clone())),
             DeviceCode::Image(image) => (self.load_function(&mut modules, kernel, image)?, None),
         };
+        let role = match NodeRole::of(kernel) {
+            NodeRole::WaitingKernel if !self.code_waits(raw)? => NodeRole::Kernel,
+            role => role,
+        };
         let mut loaded = self.loaded.write();
         loaded.push(Loaded {
             code: code.clone(),
@@ -202,6 +217,7 @@ impl Functions {
                 params: kinds().cloned().collect(),
                 follows_device_pointers: kernel.follows_device_pointers,
                 attributes,
+                role,
             },
         });
         Ok(FunctionId(loaded.len() as u32 - 1))
@@ -368,6 +384,16 @@ impl Functions {
         self.context.check("cuFuncSetAttribute", unsafe {
             (driver.cuFuncSetAttribute)(function, which, shared_bytes as i32)
         })
+    }
+
+    /// Whether the code of a kernel that is declared to wait for its dependencies does wait, and the
+    /// device lets it start before they have ended. Code for older architectures lacks the instruction,
+    /// also where the driver has compiled it for this device.
+    fn code_waits(&self, function: sys::CUfunction) -> Result<bool> {
+        let (major, minor) = programmatic_launch::SINCE;
+        let which = CUfunction_attribute::CU_FUNC_ATTRIBUTE_PTX_VERSION;
+        Ok(self.context.device.capability() >= (major, minor)
+            && self.attribute(function, which)? >= 10 * major + minor)
     }
 
     fn attribute(&self, function: sys::CUfunction, which: CUfunction_attribute) -> Result<u32> {

@@ -22,6 +22,8 @@ pub(super) struct SlotStream {
     fenced: u64,
     /// How many of those are known to be done.
     done: u64,
+    /// `given` when the last kernel was launched by itself.
+    kernel: Option<u64>,
 }
 
 impl SlotStream {
@@ -36,6 +38,7 @@ impl SlotStream {
             given: 0,
             fenced: 0,
             done: 0,
+            kernel: None,
         })
     }
 
@@ -65,7 +68,18 @@ impl SlotStream {
         &self.stream
     }
 
-    pub(super) fn wait_for_event(&self, event: &ExternalEvent) -> Result<()> {
+    /// Notes that the last operation is a kernel.
+    pub(super) fn note_kernel(&mut self) {
+        self.kernel = Some(self.given);
+    }
+
+    /// Whether the stream ends in a kernel that was launched by itself, without a fence behind it.
+    pub(super) fn ends_in_kernel(&self) -> bool {
+        self.kernel == Some(self.given) && self.fenced < self.given
+    }
+
+    pub(super) fn wait_for_event(&mut self, event: &ExternalEvent) -> Result<()> {
+        self.kernel = None;
         self.stream.wait_for_external(event)
     }
 
@@ -115,6 +129,24 @@ impl SlotStream {
 mod tests {
     use super::super::fake_driver::Session;
     use super::*;
+
+    #[test]
+    fn a_stream_ends_in_a_kernel_until_it_gets_other_work_or_a_fence() {
+        let session = Session::new();
+        let mut stream = SlotStream::new(&session.context(), Priority::Normal, false).unwrap();
+        assert!(!stream.ends_in_kernel());
+        let kernel = |stream: &mut SlotStream| {
+            stream.stream_for_work();
+            stream.note_kernel();
+            assert!(stream.ends_in_kernel());
+        };
+        kernel(&mut stream);
+        stream.stream_for_work();
+        assert!(!stream.ends_in_kernel());
+        kernel(&mut stream);
+        stream.fence().unwrap();
+        assert!(!stream.ends_in_kernel());
+    }
 
     #[test]
     fn work_behind_the_last_fence_counts_as_running() {

@@ -253,6 +253,7 @@ mod tests {
             .cluster([2, 1, 1])
             .cooperative()
             .urgent()
+            .waits_for_dependencies()
             .reads::<f32>("x")
             .scalar::<u32>("len")
             .changeable("len")

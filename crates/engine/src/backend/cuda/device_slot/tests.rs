@@ -39,12 +39,23 @@ fn a_slot_is_opened_and_dropped_while_another_thread_captures() {
     assert!(!fake_driver::state(|state| state.invalidated));
 }
 
+impl CudaSlot {
+    /// The identifier of a kernel.
+    pub(in super::super) fn load(&self, kernel: &Kernel) -> FunctionId {
+        self.functions.load(kernel).unwrap()
+    }
+
+    pub(in super::super) fn context(&self) -> Arc<Context> {
+        Arc::clone(&self.context)
+    }
+}
+
 pub(in super::super) fn allocation(context: &Arc<Context>) -> Allocation {
     let copier = super::super::copier::Copier::new(context).unwrap();
     copier.allocate(Space::Device, 64).unwrap()
 }
 
-fn zero(allocation: &Allocation) -> Op {
+pub(in super::super) fn zero(allocation: &Allocation) -> Op {
     Op::Memset {
         device: allocation.address(),
         byte: 0,
@@ -175,7 +186,7 @@ fn a_slot_that_cannot_wait_leaks_what_its_work_may_touch_and_keeps_the_context()
 }
 
 /// A kernel with the parameter that the driver without a device knows.
-fn declared(attributes: impl FnOnce(Kernel) -> Kernel) -> Kernel {
+pub(in super::super) fn declared(attributes: impl FnOnce(Kernel) -> Kernel) -> Kernel {
     let kernel = Kernel::new("kernel").structure("args", size_of::<LoopArgs>(), &[]);
     let image = Image::compiled("image", *b".version 8.0\n");
     // SAFETY: the driver without a device does not run it.
