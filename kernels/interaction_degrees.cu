@@ -7,6 +7,7 @@ interaction_degrees(const unsigned* header, const StructureSpan* structures, con
                     const Atom* atoms, CELL_PARAMS, const AtomRoles* roles, const AtomFrame* frames,
                     int* degrees, unsigned first)
 {
+    wait_for_dependencies();
     each_warp(header, ATOMS, [&](unsigned atom) {
         const Cells cells = CELLS_OF_PARAMS;
         const AtomRoles mine = roles[atom];

@@ -6,6 +6,7 @@ KERNEL(BLOCK)
 interaction_ends(const unsigned* header, const StructureSpan* structures, const int* degrees,
                  int* ends)
 {
+    wait_for_dependencies();
     __shared__ unsigned warp_sums[BLOCK / 32];
     each_block(header, STRUCTURES, [&](unsigned structure_index) {
         const StructureSpan& structure = structures[structure_index];

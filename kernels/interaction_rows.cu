@@ -9,6 +9,7 @@ interaction_rows(const unsigned* header, const StructureSpan* structures, const 
                  const unsigned* rooms, const int* ends, unsigned* unsorted, int* partners, int* kinds,
                  float* distances, float* angles, unsigned first)
 {
+    wait_for_dependencies();
     each_warp(header, ATOMS, [&](unsigned atom) {
         const Cells cells = CELLS_OF_PARAMS;
         const AtomRoles mine = roles[atom];

@@ -31,7 +31,7 @@ pub const INTERACTION_KINDS: [&str; 8] = [
 
 /// The largest distance of an interaction, in A. With the offsets of two groups' centres it is within
 /// the reach of a search.
-const DISTANCE_MAX: u32 = 8;
+const DISTANCE_MAX: f64 = 8.0;
 
 /// The largest distance of a group's centre from the atom that stands for it, in 0.001 A. A group with
 /// another has atoms in wrong places, and no interaction.
@@ -183,39 +183,39 @@ impl Feature for Interactions {
             ("interaction.kinds", SettingField::Texts(&mut self.kinds)),
             (
                 "interaction.hydrogen_bond",
-                SettingField::Length(&mut self.hydrogen_bond),
+                SettingField::Length(&mut self.hydrogen_bond, DISTANCE_MAX),
             ),
             (
                 "interaction.hydrogen",
-                SettingField::Length(&mut self.hydrogen),
+                SettingField::Length(&mut self.hydrogen, DISTANCE_MAX),
             ),
             (
                 "interaction.salt_bridge",
-                SettingField::Length(&mut self.salt_bridge),
+                SettingField::Length(&mut self.salt_bridge, DISTANCE_MAX),
             ),
             (
                 "interaction.disulfide",
-                SettingField::Length(&mut self.disulfide),
+                SettingField::Length(&mut self.disulfide, DISTANCE_MAX),
             ),
             (
                 "interaction.pi_stacking",
-                SettingField::Length(&mut self.pi_stacking),
+                SettingField::Length(&mut self.pi_stacking, DISTANCE_MAX),
             ),
             (
                 "interaction.cation_pi",
-                SettingField::Length(&mut self.cation_pi),
+                SettingField::Length(&mut self.cation_pi, DISTANCE_MAX),
             ),
             (
                 "interaction.ring_offset",
-                SettingField::Length(&mut self.ring_offset),
+                SettingField::Length(&mut self.ring_offset, DISTANCE_MAX),
             ),
             (
                 "interaction.hydrophobic",
-                SettingField::Length(&mut self.hydrophobic),
+                SettingField::Length(&mut self.hydrophobic, DISTANCE_MAX),
             ),
             (
                 "interaction.metal_coordination",
-                SettingField::Length(&mut self.metal_coordination),
+                SettingField::Length(&mut self.metal_coordination, DISTANCE_MAX),
             ),
         ]
     }
@@ -235,30 +235,7 @@ impl Feature for Interactions {
             let error = Error::config("interaction.kinds is empty");
             return Err(error.fix("name a kind, or leave the key out for all of them"));
         }
-        let lengths = [
-            ("hydrogen_bond", self.hydrogen_bond),
-            ("hydrogen", self.hydrogen),
-            ("salt_bridge", self.salt_bridge),
-            ("disulfide", self.disulfide),
-            ("pi_stacking", self.pi_stacking),
-            ("cation_pi", self.cation_pi),
-            ("ring_offset", self.ring_offset),
-            ("hydrophobic", self.hydrophobic),
-            ("metal_coordination", self.metal_coordination),
-        ];
-        let too_long = lengths
-            .iter()
-            .find(|(_, length)| *length > Cutoff::of_angstrom(DISTANCE_MAX));
-        match too_long {
-            None => Ok(()),
-            Some((key, length)) => {
-                let message = format!(
-                    "interaction.{key} of {} A is more than {DISTANCE_MAX}",
-                    length.angstrom()
-                );
-                Err(Error::config(message).fix(format!("set it to {DISTANCE_MAX} or less")))
-            }
-        }
+        Ok(())
     }
 
     fn columns(&self) -> Vec<ColumnDecl> {
