@@ -7,7 +7,7 @@
 
 use super::super::config::Compression;
 use super::column::Column;
-use super::ipc::{EncodedColumn, Encoding, IpcFile, from_arrow};
+use super::ipc::{EncodedColumn, Encoding, IpcFile};
 use super::part_file::{Encoded, FileFormat, FileSpec, Format, Task};
 use super::row_group::RowGroup;
 use super::schema::{arrow_schema, plain_schema};
@@ -16,7 +16,6 @@ use arrow_array::builder::StringBuilder;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int32Type;
 use arrow_array::{Array, ArrayRef, DictionaryArray, Int32Array, StringArray, new_empty_array};
-use arrow_buffer::NullBufferBuilder;
 use arrow_ipc::CompressionType;
 use arrow_schema::{ArrowError, Schema, SchemaRef};
 use arrow_select::concat::concat;
@@ -94,11 +93,14 @@ impl Format for ArrowFile {
                     let of_arrays = arrays.iter().map(ValueStatistics::from_array);
                     of_arrays.for_each(|of_array| statistics.add(of_array));
                     let is_text = arrays[0].as_any_dictionary_opt().is_some();
-                    let data = if is_text && shares_texts {
-                        ColumnData::Texts(arrays)
-                    } else {
-                        let array = one_array(&arrays).map_err(from_arrow)?;
-                        ColumnData::Encoded(encoding.column(schema.field(index), array)?)
+                    let field = schema.field(index);
+                    let data = match (is_text, shares_texts) {
+                        (true, true) => ColumnData::Texts(arrays),
+                        (true, false) => {
+                            let texts: ArrayRef = Arc::new(plain_texts(&arrays));
+                            ColumnData::Encoded(encoding.column(field, &[texts])?)
+                        }
+                        (false, _) => ColumnData::Encoded(encoding.column(field, &arrays)?),
                     };
                     Ok(Encoded {
                         data,
@@ -115,7 +117,7 @@ impl Format for ArrowFile {
         let columns = encoded.into_iter().zip(fields);
         let columns = columns.map(|(data, (field, dictionary))| match data {
             ColumnData::Encoded(column) => Ok(column),
-            ColumnData::Texts(arrays) => self.encoding.column(field, dictionary.keys(&arrays)?),
+            ColumnData::Texts(arrays) => self.encoding.column(field, &dictionary.keys(&arrays)?),
         });
         let columns = columns.collect::<Result<Vec<_>>>()?;
         self.file.batch(&columns)
@@ -135,28 +137,30 @@ impl Format for ArrowFile {
 }
 
 impl FileDictionary {
-    /// The keys of the rows of these arrays, one after the other.
+    /// The keys of the rows of each of these arrays.
     ///
     /// # Errors
     /// [`ErrorKind::Io`] if the texts take more bytes than a dictionary may have.
-    fn keys(&mut self, arrays: &[ArrayRef]) -> Result<ArrayRef> {
-        let rows = arrays.iter().map(Array::len).sum();
-        let mut keys = Vec::with_capacity(rows);
-        let mut nulls = NullBufferBuilder::new(rows);
-        for array in arrays {
+    fn keys(&mut self, arrays: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
+        let of_array = |array: &ArrayRef| -> Result<ArrayRef> {
             let array = array.as_dictionary::<Int32Type>();
             let texts = array.values().as_string::<i32>();
             let new_keys = texts.iter().map(|text| self.key(text.unwrap_or_default()));
             let new_keys = new_keys.collect::<Result<Vec<i32>>>()?;
-            // The key of null is no index.
-            let of_rows = array.keys().values().iter();
-            keys.extend(of_rows.map(|&key| new_keys.get(key as usize).copied().unwrap_or(0)));
-            match array.keys().nulls() {
-                None => nulls.append_n_non_nulls(array.len()),
-                Some(array_nulls) => nulls.append_buffer(array_nulls),
+            let keys = array.keys();
+            if keys.nulls().is_none() && new_keys.iter().copied().eq(0..new_keys.len() as i32) {
+                return Ok(Arc::new(keys.clone()));
             }
-        }
-        Ok(Arc::new(Int32Array::new(keys.into(), nulls.finish())))
+            // The key of null is no index.
+            let of_rows = keys.values().iter();
+            let of_rows = of_rows.map(|&key| new_keys.get(key as usize).copied().unwrap_or(0));
+            let of_rows: Vec<i32> = of_rows.collect();
+            Ok(Arc::new(Int32Array::new(
+                of_rows.into(),
+                keys.nulls().cloned(),
+            )))
+        };
+        arrays.iter().map(of_array).collect()
     }
 
     fn key(&mut self, text: &str) -> Result<i32> {
@@ -235,15 +239,18 @@ mod tests {
             array(&[Some("b"), Some("b"), Some("a")]),
             array(&[None, Some("a")]),
         ];
-        let keys = dictionary.keys(&first).unwrap();
+        let keys = |dictionary: &mut FileDictionary, arrays: &[ArrayRef]| {
+            let keys = dictionary.keys(arrays).unwrap();
+            one_array(&keys)
+                .unwrap()
+                .as_primitive::<Int32Type>()
+                .clone()
+        };
         let expected = Int32Array::from(vec![Some(0), Some(0), Some(1), None, Some(1)]);
-        assert_eq!(keys.as_primitive::<Int32Type>(), &expected);
+        assert_eq!(keys(&mut dictionary, &first), expected);
         let second = [array(&[Some("a"), Some("c")])];
-        let keys = dictionary.keys(&second).unwrap();
-        assert_eq!(
-            keys.as_primitive::<Int32Type>(),
-            &Int32Array::from(vec![1, 2])
-        );
+        let expected = Int32Array::from(vec![1, 2]);
+        assert_eq!(keys(&mut dictionary, &second), expected);
         let all = dictionary.empty_array();
         let texts: Vec<_> = all.values().as_string::<i32>().iter().flatten().collect();
         assert_eq!((all.len(), texts), (0, vec!["b", "a", "c"]));

@@ -31,10 +31,18 @@ pub(super) struct Column {
     source: Source,
     /// The residues or chains that the values are of, if not those of the rows.
     pair: Option<PairSide>,
-    /// Whether the values are of the residues and ligands that the rows' atoms belong to.
-    of_atom_owners: bool,
+    values_of: ValuesOf,
     /// The declaration, if the column is a feature's.
     pub(super) decl: Option<ColumnDecl>,
+}
+
+/// What has a value of its own, which its rows repeat.
+#[derive(Clone, Copy)]
+enum ValuesOf {
+    Rows,
+    Structures,
+    /// The residues and ligands that the rows' atoms belong to.
+    AtomOwners,
 }
 
 /// Where the values come from.
@@ -248,7 +256,7 @@ impl Column {
             spec: ColumnSpec::full(name, kind, about),
             source,
             pair: None,
-            of_atom_owners: false,
+            values_of: ValuesOf::Rows,
             decl: None,
         }
     }
@@ -265,7 +273,13 @@ impl Column {
 
     /// This column of residues and ligands, for the rows of their atoms.
     pub(super) fn of_atom_owners(mut self) -> Self {
-        self.of_atom_owners = true;
+        self.values_of = ValuesOf::AtomOwners;
+        self
+    }
+
+    /// This column, which has one value in all rows of a structure.
+    pub(super) fn of_structure(mut self) -> Self {
+        self.values_of = ValuesOf::Structures;
         self
     }
 
@@ -293,11 +307,12 @@ impl Column {
 
     /// The values of a row group.
     pub(super) fn gather(&self, group: &[RowRange]) -> ArrayRef {
-        if self.of_atom_owners {
-            let (owners, lengths) = owners_of(group);
-            return repeated(&self.gather_rows(&owners), &lengths);
-        }
-        self.gather_rows(group)
+        let (owners, lengths) = match self.values_of {
+            ValuesOf::Rows => return self.gather_rows(group),
+            ValuesOf::Structures => first_rows_of(group),
+            ValuesOf::AtomOwners => owners_of(group),
+        };
+        repeated(&self.gather_rows(&owners), &lengths)
     }
 
     /// The values of these rows, or of these residues and ligands.
@@ -369,6 +384,18 @@ impl Column {
             Source::Atom(value) => value.gather(group),
         }
     }
+}
+
+/// The first row of each range of a group, and how many rows it has.
+fn first_rows_of(group: &[RowRange]) -> (Vec<RowRange>, Vec<usize>) {
+    let first = |RowRange { record, rows }: &RowRange| {
+        let first = RowRange {
+            record: Arc::clone(record),
+            rows: rows.start..rows.start + 1,
+        };
+        (first, rows.len())
+    };
+    group.iter().map(first).unzip()
 }
 
 /// The values of the pairs of residues in some rows of a table.

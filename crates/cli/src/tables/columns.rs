@@ -72,15 +72,17 @@ pub(super) fn columns(
         annotations,
     } = *sources;
     let mut columns = vec![
-        Column::text("source", "The path of the file.", |r, _| Some(&r.source)),
+        Column::text("source", "The path of the file.", |r, _| Some(&r.source)).of_structure(),
         Column::text(
             "structure",
             "The name of the structure: the file's name without its endings.",
             |r, _| Some(&r.name),
-        ),
+        )
+        .of_structure(),
         Column::integer("model", "The model's number as in the file.", |r, _| {
             Some(r.structure.model)
-        }),
+        })
+        .of_structure(),
     ];
     if optional.has_frames {
         columns.extend(frame_columns());

@@ -35,14 +35,30 @@ const ASCII: &str = {
 pub(super) struct Dictionary<'a> {
     /// An index of `texts` for each row, or [`NULL`].
     keys: Vec<i32>,
-    texts: Vec<&'a str>,
-    known: HashMap<&'a str, i32>,
+    texts: Texts<'a>,
     /// Padded names with their keys, each at the place that its bits give.
     padded: Vec<([u8; 8], i32)>,
     /// The keys of bytes, such as one-letter codes.
-    codes: Vec<i32>,
+    codes: [i32; 1 << u8::BITS],
     /// The keys of a structure's indices.
     indices: Vec<i32>,
+}
+
+/// The texts so far, each with its key.
+#[derive(Default)]
+struct Texts<'a> {
+    in_order: Vec<&'a str>,
+    known: HashMap<&'a str, i32>,
+}
+
+impl<'a> Texts<'a> {
+    fn key_of(&mut self, text: &'a str) -> i32 {
+        *self.known.entry(text).or_insert_with(|| {
+            self.in_order.push(text);
+            // A row group has fewer rows than there are keys.
+            self.in_order.len() as i32 - 1
+        })
+    }
 }
 
 impl<'a> Dictionary<'a> {
@@ -53,25 +69,16 @@ impl<'a> Dictionary<'a> {
     ) -> ArrayRef {
         let mut dictionary = Dictionary {
             keys: Vec::with_capacity(row_count(group)),
-            texts: Vec::new(),
-            known: HashMap::new(),
+            texts: Texts::default(),
             padded: Vec::new(),
-            codes: Vec::new(),
+            codes: [UNKNOWN; 1 << u8::BITS],
             indices: Vec::new(),
         };
         group.iter().for_each(|range| add(&mut dictionary, range));
         let Dictionary { keys, texts, .. } = dictionary;
         let keys = with_nulls::<Int32Type>(keys, |key| *key == NULL);
-        let texts = StringArray::from_iter_values(texts);
+        let texts = StringArray::from_iter_values(texts.in_order);
         Arc::new(DictionaryArray::new(keys, Arc::new(texts)))
-    }
-
-    fn key_of(&mut self, text: &'a str) -> i32 {
-        *self.known.entry(text).or_insert_with(|| {
-            self.texts.push(text);
-            // A row group has fewer rows than there are keys.
-            self.texts.len() as i32 - 1
-        })
     }
 
     /// Adds texts; neighbours in the same memory cost one look-up.
@@ -84,7 +91,7 @@ impl<'a> Dictionary<'a> {
                 _ => false,
             };
             if !same {
-                last = (text, text.map_or(NULL, |text| self.key_of(text)));
+                last = (text, text.map_or(NULL, |text| self.texts.key_of(text)));
             }
             self.keys.push(last.1);
         }
@@ -99,20 +106,21 @@ impl<'a> Dictionary<'a> {
         const PLACES_BITS: u32 = 8;
         // No name is all zeros.
         self.padded.resize(1 << PLACES_BITS, ([0; 8], UNKNOWN));
-        for name in names {
+        let (padded, texts) = (&mut self.padded[..1 << PLACES_BITS], &mut self.texts);
+        self.keys.extend(names.map(|name| {
             let mixed = u64::from_le_bytes(*name).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            let place = (mixed >> (u64::BITS - PLACES_BITS)) as usize;
-            if self.padded[place].0 != *name {
+            let known = &mut padded[(mixed >> (u64::BITS - PLACES_BITS)) as usize];
+            if known.0 != *name {
                 let text = std::str::from_utf8(name).unwrap_or("?").trim_ascii_end();
                 let key = if text.is_empty() && blank_is_null {
                     NULL
                 } else {
-                    self.key_of(text)
+                    texts.key_of(text)
                 };
-                self.padded[place] = (*name, key);
+                *known = (*name, key);
             }
-            self.keys.push(self.padded[place].1);
-        }
+            known.1
+        }));
     }
 
     /// Adds one-letter codes; blank and 0 stand for `blank`, or for null.
@@ -133,14 +141,14 @@ impl<'a> Dictionary<'a> {
         bytes: impl Iterator<Item = u8>,
         text: impl Fn(u8) -> Option<&'static str>,
     ) {
-        self.codes.resize(1 << u8::BITS, UNKNOWN);
-        for byte in bytes {
-            let place = usize::from(byte);
-            if self.codes[place] == UNKNOWN {
-                self.codes[place] = text(byte).map_or(NULL, |text| self.key_of(text));
+        let (codes, texts) = (&mut self.codes, &mut self.texts);
+        self.keys.extend(bytes.map(|byte| {
+            let key = &mut codes[usize::from(byte)];
+            if *key == UNKNOWN {
+                *key = text(byte).map_or(NULL, |text| texts.key_of(text));
             }
-            self.keys.push(self.codes[place]);
-        }
+            *key
+        }));
     }
 
     /// Adds the texts of a structure's indices; negative ones and empty texts are null.
@@ -159,7 +167,7 @@ impl<'a> Dictionary<'a> {
                 self.indices[index] = if text.is_empty() {
                     NULL
                 } else {
-                    self.key_of(text)
+                    self.texts.key_of(text)
                 };
             }
             self.keys.push(self.indices[index]);
