@@ -1,5 +1,6 @@
 //! The table of interactions: what holds residues and ligands together.
 
+mod counts;
 mod pack;
 mod search;
 
@@ -8,7 +9,10 @@ use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
 use super::constants;
 use super::cutoff::Cutoff;
 use super::feature::{About, Feature, SettingField};
-use super::kernels::{interaction_degrees, interaction_rows};
+use super::interfaces::InteractionCounts;
+use super::kernels::{
+    interaction_counts, interaction_degrees, interaction_rows, interface_interactions,
+};
 use super::layout::{ATOMS, PAIR_ROOM};
 use super::recorder::FeatureRecorder;
 use super::results::ResultBuffer;
@@ -28,6 +32,10 @@ pub const INTERACTION_KINDS: [&str; 8] = [
     "hydrophobic",
     "metal_coordination",
 ];
+
+/// Counts of each residue.
+const COUNTS: usize = constants::INTERACTION_KINDS as usize;
+const _: () = assert!(COUNTS == INTERACTION_KINDS.len());
 
 /// The largest distance of an interaction, in A. With the offsets of two groups' centres it is within
 /// the reach of a search.
@@ -273,7 +281,19 @@ impl Feature for Interactions {
             .reference(Tolerance::absolute(0.001)),
         ];
         let columns = columns.map(|column| column.in_table(TableName::Interactions));
-        columns.to_vec()
+        let listed = || INTERACTION_KINDS.iter().filter(|kind| self.lists(kind));
+        let count = |kind: &str, whose: &str| {
+            let about = format!("Rows of the table `interactions` of the kind {kind} {whose}.");
+            let column = ColumnDecl::residue(format!("n_{kind}"), ColumnKind::Count, "", about);
+            column.idle_when("no interaction of the kind was found")
+        };
+        let of_residues = listed().map(|kind| count(kind, "that the residue is in"));
+        let of_interfaces = listed().map(|kind| {
+            let column = count(kind, "between the two chains");
+            column.in_table(TableName::Interfaces)
+        });
+        let counts = of_residues.chain(of_interfaces);
+        columns.into_iter().chain(counts).collect()
     }
 
     fn record(&self, r: &mut FeatureRecorder<'_>) {
@@ -324,6 +344,52 @@ impl Feature for Interactions {
             ResultBuffer::Real(angles),
         ];
         r.list_pairs(TableName::Interactions, &lists, columns);
+        let counts = r.zero_counts(TableName::Residues, "interaction_counts", COUNTS);
+        let args = interaction_counts::Args {
+            header: r.header(),
+            structures: r.structures(),
+            chains: r.chains(),
+            atoms,
+            roles,
+            rooms: lists.rooms,
+            ends: lists.ends,
+            partners: lists.partners,
+            kinds,
+            counts: counts.buffer,
+        };
+        r.launch_threads(ATOMS, args);
+        for (index, kind) in INTERACTION_KINDS.iter().enumerate() {
+            if self.lists(kind) {
+                r.column(counts, index);
+            }
+        }
+        let Some(interfaces) = r.buffers.interfaces else {
+            return;
+        };
+        let [row_ends, pairs] = interfaces.rows_of_chains();
+        let counts = r.zero_counts(TableName::Interfaces, "interface_interactions", COUNTS);
+        let args = interface_interactions::Args {
+            header: r.header(),
+            structures: r.structures(),
+            chains: r.chains(),
+            atoms,
+            roles,
+            rooms: lists.rooms,
+            ends: lists.ends,
+            partners: lists.partners,
+            kinds,
+            interface_rooms: r.rooms(),
+            row_ends,
+            pairs,
+            counts: counts.buffer,
+        };
+        r.launch_threads(ATOMS, args);
+        let counts = InteractionCounts {
+            counts: counts.buffer,
+            values: COUNTS,
+            listed: self.limits()[constants::LISTED_KINDS as usize],
+        };
+        r.buffers.interfaces = Some(interfaces.with_interactions(counts));
     }
 }
 
