@@ -106,7 +106,7 @@ struct Definition {
 impl Definition {
     fn new(structure: &Structure) -> Self {
         let checked = CheckedStructure::new(structure.clone()).unwrap();
-        let chemistry = Chemistry::of(&checked);
+        let chemistry = Chemistry::of(&checked, None);
         let mut bonded: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for [atom, other] in chemistry.bonds().flatten() {
             bonded
@@ -327,7 +327,7 @@ fn residues_count_their_rows_by_kind() {
             std::slice::from_ref(&structure),
         )[0];
         let checked = CheckedStructure::new(structure.clone()).unwrap();
-        let chemistry = Chemistry::of(&checked);
+        let chemistry = Chemistry::of(&checked, None);
         let mut expected = vec![[0; INTERACTION_KINDS.len()]; structure.residues.len()];
         for (first, second, kind) in rows(table).into_keys() {
             let kind = INTERACTION_KINDS

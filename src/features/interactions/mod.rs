@@ -17,7 +17,7 @@ use super::layout::{ATOMS, PAIR_ROOM};
 use super::recorder::FeatureRecorder;
 use super::results::ResultBuffer;
 use crate::error::{Error, Result};
-use crate::structure::Structure;
+use crate::structure::{Components, Structure};
 use crate::workload::Extent;
 pub(super) use pack::{chemistry_of, write_frames, write_roles};
 
@@ -59,6 +59,11 @@ pub struct Interactions {
     pub keep: bool,
     /// The kinds that are listed, of [`INTERACTION_KINDS`].
     pub kinds: Vec<String>,
+    /// The dictionary by which the roles of ligands' atoms are told; `None`: by their geometry. Structures
+    /// that were read with their chemistry have it from [`ReadOptions::components`].
+    ///
+    /// [`ReadOptions::components`]: crate::structure::ReadOptions::components
+    pub components: Option<Components>,
     /// The largest distance of donor and acceptor.
     pub hydrogen_bond: Cutoff,
     /// The largest distance of a hydrogen and its acceptor.
@@ -87,6 +92,7 @@ impl Default for Interactions {
         Interactions {
             keep: false,
             kinds: INTERACTION_KINDS.map(str::to_owned).to_vec(),
+            components: None,
             hydrogen_bond: tenths(39),
             hydrogen: tenths(25),
             salt_bridge: tenths(55),
@@ -189,6 +195,10 @@ impl Feature for Interactions {
         vec![
             ("interactions", SettingField::Flag(&mut self.keep)),
             ("interaction.kinds", SettingField::Texts(&mut self.kinds)),
+            (
+                "interaction.components",
+                SettingField::Components(&mut self.components),
+            ),
             (
                 "interaction.hydrogen_bond",
                 SettingField::Length(&mut self.hydrogen_bond, DISTANCE_MAX),
@@ -303,6 +313,7 @@ impl Feature for Interactions {
         let first = r.constants("interaction_limit", self.limits().into_iter()) as u32;
         let (atoms, cells) = (r.bound_atoms(), r.cells(CellKind::BoundAtoms));
         let (roles, frames) = (r.roles(), r.frames());
+        r.buffers.inputs.components = self.components;
         let degrees = r.device::<i32>("interaction_degrees", ATOMS, 1);
         let args = interaction_degrees::Args {
             header: r.header(),

@@ -4,6 +4,7 @@
 //! Standard amino acids and nucleotides have it from a table by the names of their atoms. All other
 //! residues and ligands have it from their geometry.
 
+mod dictionary;
 mod perception;
 mod table;
 
@@ -11,6 +12,10 @@ use super::checked_structure::CheckedStructure;
 use super::model::{LigandKind, MISSING, Structure};
 use super::text8::{Text8, text8};
 use bytemuck::{Pod, Zeroable};
+pub use dictionary::Components;
+pub(super) use dictionary::{DictionaryAtom, DictionaryBond, DictionaryComponent};
+use perception::{Perceived, perceive, perceive_known};
+use std::ops::Range;
 use std::sync::Arc;
 use table::KnownResidue;
 
@@ -63,15 +68,18 @@ impl Roles {
 pub enum ChemistrySource {
     /// The names of the atoms, which are those of a standard residue.
     Names,
+    /// A component of the dictionary [`ReadOptions::components`](crate::ReadOptions::components).
+    Dictionary,
     /// The distances of the atoms.
     Geometry,
 }
 
 impl ChemistrySource {
-    /// The word in tables: `names` or `geometry`.
+    /// The word in tables: `names`, `dictionary` or `geometry`.
     pub fn name(self) -> &'static str {
         match self {
             ChemistrySource::Names => "names",
+            ChemistrySource::Dictionary => "dictionary",
             ChemistrySource::Geometry => "geometry",
         }
     }
@@ -101,25 +109,27 @@ pub struct Chemistry {
     members: Vec<u32>,
     /// For each owner.
     sources: Vec<ChemistrySource>,
+    components: Option<Components>,
 }
 
 impl Chemistry {
     /// What the atoms of a structure can take part in, by the names of residues and atoms and by their
     /// positions.
-    pub fn of(structure: &CheckedStructure) -> Self {
-        Chemistry::of_columns(structure)
+    /// `components` are those of a dictionary, by which ligands are told.
+    pub fn of(structure: &CheckedStructure, components: Option<Components>) -> Self {
+        Chemistry::of_columns(structure, components)
     }
 
     /// [`Chemistry::of`] for a structure whose columns fit each other.
-    fn of_columns(structure: &Structure) -> Self {
-        let mut builder = Builder::new(structure);
+    fn of_columns(structure: &Structure, components: Option<Components>) -> Self {
+        let mut builder = Builder::new(structure, components);
         let mut carbonyl = None;
         for (row, residue) in structure.residues.iter().enumerate() {
             let atoms = structure.atom_start[row] as usize..structure.atom_start[row + 1] as usize;
             let known = table::residue(&residue.comp_id).or_else(|| {
                 table::residue(&residue.parent_comp_id).filter(|_| residue.is_standard())
             });
-            builder.add(known, atoms);
+            builder.add(known, &residue.comp_id, atoms);
             // The direction of the hydrogen of N follows from the residue before.
             let before = carbonyl.filter(|_| !residue.break_before);
             if let Some(carbon) = before
@@ -134,7 +144,7 @@ impl Chemistry {
             let end = start + residue.atom_count as usize;
             let known = table::residue(&residue.comp_id)
                 .or_else(|| table::residue(&residue.parent_comp_id));
-            builder.add(known, start..end);
+            builder.add(known, &residue.comp_id, start..end);
             start = end;
         }
         // Atoms without a residue's name have no roles.
@@ -153,9 +163,14 @@ impl Chemistry {
         builder.chemistry.roles.resize(next, Roles::NONE);
         builder.chemistry.owners.resize(next, u32::MAX);
         for (ligand, start) in structure.ligands.iter().zip(starts) {
-            builder.add(None, start..start + ligand.atoms.len());
+            builder.add(None, &ligand.comp_id, start..start + ligand.atoms.len());
         }
         builder.finish()
+    }
+
+    /// The dictionary that was used.
+    pub fn components(&self) -> Option<Components> {
+        self.components
     }
 
     /// The number of atoms.
@@ -205,8 +220,8 @@ impl Chemistry {
 
 impl Structure {
     /// Fills [`Structure::chemistry`].
-    pub(super) fn find_chemistry(&mut self) {
-        self.chemistry = Some(Arc::new(Chemistry::of_columns(self)));
+    pub(super) fn find_chemistry(&mut self, components: Option<Components>) {
+        self.chemistry = Some(Arc::new(Chemistry::of_columns(self, components)));
     }
 
     /// Whether the residues without a row, if there are any, have the atoms without a row.
@@ -242,16 +257,21 @@ struct Builder {
     xyz: Vec<[i32; 3]>,
     element: Vec<u8>,
     name: Vec<Text8>,
+    components: Option<Components>,
     chemistry: Chemistry,
 }
 
 impl Builder {
-    fn new(structure: &Structure) -> Self {
+    fn new(structure: &Structure, components: Option<Components>) -> Self {
         let mut builder = Builder {
             xyz: structure.xyz.clone(),
             element: structure.element.clone(),
             name: names(structure),
-            chemistry: Chemistry::default(),
+            components,
+            chemistry: Chemistry {
+                components,
+                ..Chemistry::default()
+            },
         };
         builder.name.resize(builder.xyz.len(), text8(b""));
         for glycans in [true, false] {
@@ -279,7 +299,7 @@ impl Builder {
     }
 
     /// Adds an owner with its atoms.
-    fn add(&mut self, known: Option<&KnownResidue>, atoms: std::ops::Range<usize>) {
+    fn add(&mut self, known: Option<&KnownResidue>, comp_id: &Text8, atoms: Range<usize>) {
         let owner = self.chemistry.sources.len() as u32;
         if self.chemistry.roles.len() < atoms.end {
             self.skip_to(atoms.end);
@@ -292,13 +312,14 @@ impl Builder {
                 self.add_known(known, atoms);
             }
             None => {
-                self.chemistry.sources.push(ChemistrySource::Geometry);
-                self.add_perceived(atoms);
+                let (source, perceived) = self.perceive(comp_id, atoms.clone());
+                self.chemistry.sources.push(source);
+                self.add_perceived(perceived, atoms);
             }
         }
     }
 
-    fn add_known(&mut self, known: &KnownResidue, atoms: std::ops::Range<usize>) {
+    fn add_known(&mut self, known: &KnownResidue, atoms: Range<usize>) {
         let names = &self.name[atoms.clone()];
         let find = |name: &[u8; 8]| {
             let index = names.iter().position(|known| known == name);
@@ -322,10 +343,22 @@ impl Builder {
         }
     }
 
-    fn add_perceived(&mut self, atoms: std::ops::Range<usize>) {
+    /// What the atoms of a residue that the table does not have can take part in, and how that was told.
+    fn perceive(&self, comp_id: &Text8, atoms: Range<usize>) -> (ChemistrySource, Perceived) {
+        let (xyz, element) = (&self.xyz[atoms.clone()], &self.element[atoms.clone()]);
+        let component = self
+            .components
+            .and_then(|components| components.get(comp_id));
+        let known = component
+            .and_then(|component| perceive_known(xyz, element, &self.name[atoms], component));
+        match known {
+            Some(known) => (ChemistrySource::Dictionary, known),
+            None => (ChemistrySource::Geometry, perceive(xyz, element)),
+        }
+    }
+
+    fn add_perceived(&mut self, perceived: Perceived, atoms: Range<usize>) {
         let start = atoms.start as u32;
-        let perceived =
-            perception::perceive(&self.xyz[atoms.clone()], &self.element[atoms.clone()]);
         self.chemistry.roles[atoms].copy_from_slice(&perceived.roles);
         let bonds = perceived.bonds.iter();
         let bonds = bonds.map(|pair| pair.map(|atom| start + atom));
