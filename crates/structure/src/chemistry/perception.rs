@@ -234,7 +234,7 @@ impl<'a> Molecule<'a> {
             [] => Roles::DONOR,
             [other] if self.distance(atom, other) < NITRILE => acceptor,
             [_] => Roles::DONOR,
-            [_, _] if in_ring.contains(&atom) => self.roles_in_ring(atom, rings),
+            [_, _] if in_ring.contains(&atom) => self.roles_in_ring(atom, is_amide, rings),
             [_, _] if is_amide || is_guanidine => Roles::DONOR,
             [_, _] | [_, _, _] if self.is_amine(atom, in_ring) => {
                 Roles::DONOR.with(Roles::COORDINATES)
@@ -246,12 +246,16 @@ impl<'a> Molecule<'a> {
     }
 
     /// The roles of a nitrogen with two neighbours in aromatic rings.
-    fn roles_in_ring(&self, atom: u32, rings: &[Vec<u32>]) -> Roles {
+    fn roles_in_ring(&self, atom: u32, is_amide: bool, rings: &[Vec<u32>]) -> Roles {
         let acceptor = Roles::ACCEPTOR.with(Roles::COORDINATES);
         let mut own = rings.iter().filter(|ring| ring.contains(&atom));
-        let Some(ring) = own.clone().find(|ring| ring.len() == 5) else {
-            let is_wide = own.any(|_| self.angle(atom) > RING_ANGLE);
-            return if is_wide { Roles::DONOR } else { acceptor };
+        let Some(ring) = own.find(|ring| ring.len() == 5) else {
+            return match self.angle(atom) {
+                angle if angle > RING_ANGLE => Roles::DONOR,
+                // Next to a carbonyl the angle of a model is often the same with and without.
+                _ if is_amide => acceptor.with(Roles::DONOR),
+                _ => acceptor,
+            };
         };
         let others = || ring.iter().copied().filter(|&other| other != atom);
         // One atom of a ring of five gives two electrons: O, S, or N with a hydrogen or a substituent.
