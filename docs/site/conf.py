@@ -64,6 +64,7 @@ CONTENTS = {
     "README": {
         "Guides": [
             "docs/guides/folder-to-dataframe",
+            "docs/guides/interactions",
             "docs/guides/notebook",
             "docs/guides/cluster",
             "docs/guides/from-other-packages",

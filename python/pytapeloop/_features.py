@@ -74,9 +74,9 @@ class Features:
                 Biotite's ``AtomArray`` or gemmi's ``Structure``, as an iterable, with names as a
                 mapping or as pairs. An iterable of structures is read bit by bit.
             table: ``residues``, ``chains``, ``structures``, ``contacts`` (with the setting
-                ``contacts.atom``), ``hydrogen_bonds``, ``ligands``, ``interfaces`` and ``atoms`` (with
-                the features of these names, or ``hydrogen_bonds=True``, ``ligands="keep"``,
-                ``interfaces=True`` and ``atoms=True``), or ``variants`` (with ``annotations`` of
+                ``contacts.atom``), ``hydrogen_bonds``, ``ligands``, ``interfaces``, ``atoms`` and
+                ``interactions`` (with the features of these names, or ``hydrogen_bonds=True``,
+                ``ligands="keep"``, ``interfaces=True``, ``atoms=True`` and ``interactions=True``), or ``variants`` (with ``annotations`` of
                 variants).
             progress: Whether the counts of inputs, structures and residues are shown from the first
                 second on. None for where standard error is a terminal, and in notebooks. True shows

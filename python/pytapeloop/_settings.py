@@ -151,6 +151,21 @@ class Ligand(TypedDict, total=False):
     cutoff: float
 
 
+class Interaction(TypedDict, total=False):
+    """Keys of the table ``interaction``."""
+
+    kinds: str | Sequence[str]
+    hydrogen_bond: float
+    hydrogen: float
+    salt_bridge: float
+    disulfide: float
+    pi_stacking: float
+    cation_pi: float
+    ring_offset: float
+    hydrophobic: float
+    metal_coordination: float
+
+
 class Batch(TypedDict, total=False):
     """Keys of the table ``batch``."""
 
@@ -165,8 +180,9 @@ class Tables(TypedDict, total=False):
     format: Literal["parquet", "arrow", "csv", "json"]
     written: (
         Literal["residues", "chains", "structures", "contacts", "hydrogen_bonds", "ligands",
-        "interfaces", "atoms", "variants"] | Sequence[Literal["residues", "chains", "structures",
-        "contacts", "hydrogen_bonds", "ligands", "interfaces", "atoms", "variants"]]
+        "interfaces", "atoms", "interactions", "variants"] | Sequence[Literal["residues", "chains",
+        "structures", "contacts", "hydrogen_bonds", "ligands", "interfaces", "atoms",
+        "interactions", "variants"]]
     )
     inputs_per_part: int
     residues_per_part: int
@@ -225,6 +241,8 @@ class Settings(TypedDict, total=False):
     ligands: Literal["drop", "keep"]
     ligand: Ligand
     interfaces: bool
+    interactions: bool
+    interaction: Interaction
     kernel: Sequence[dict[str, Any]]
     reduce: str | Sequence[str]
     coordinates: Literal["ca", "cb", "backbone"] | Sequence[Literal["ca", "cb", "backbone"]]

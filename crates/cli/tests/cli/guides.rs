@@ -141,6 +141,12 @@ fn the_guide_from_a_folder_to_a_dataframe_runs_as_it_stands() {
 
 #[test]
 #[ignore = "needs Python with duckdb, pandas, polars and pyarrow"]
+fn the_guide_to_interactions_runs_as_it_stands() {
+    follow("interactions.md");
+}
+
+#[test]
+#[ignore = "needs Python with duckdb, pandas, polars and pyarrow"]
 fn the_guide_to_clusters_runs_as_it_stands() {
     follow("cluster.md");
 }

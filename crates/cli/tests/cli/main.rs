@@ -26,6 +26,7 @@ mod formats;
 #[cfg(unix)]
 mod guides;
 mod hostile;
+mod interactions;
 mod interfaces;
 mod kills;
 mod ligands;

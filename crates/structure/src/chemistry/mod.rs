@@ -279,7 +279,11 @@ impl Builder {
                 if (ligand.kind == LigandKind::Glycan) == glycans {
                     let atoms = || ligand.atoms.iter();
                     builder.xyz.extend(atoms().map(|atom| atom.xyz));
-                    builder.element.extend(atoms().map(|atom| atom.element));
+                    // Names of unknown atoms are not those of elements.
+                    let is_known = ligand.comp_id != text8(b"UNX");
+                    let element = |element: u8| if is_known { element } else { 0 };
+                    let elements = atoms().map(|atom| element(atom.element));
+                    builder.element.extend(elements);
                     builder.name.extend(atoms().map(|atom| atom.details.name));
                 }
             }

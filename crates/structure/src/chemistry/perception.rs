@@ -34,8 +34,15 @@ const RING_BOND_SULFUR: f64 = 1.80;
 const CARBONYL: f64 = 1.30;
 /// A bond of C and N that is shorter is a triple bond, in A.
 const NITRILE: f64 = 1.20;
-/// A nitrogen with three neighbours is flat if it is within this of their plane, in A.
-const FLAT_NITROGEN: f64 = 0.25;
+/// An atom with three neighbours is flat if it is within this of their plane, in A.
+const FLAT: f64 = 0.25;
+/// A bond of C and N that is longer is one of an amine, in A.
+const AMINE: f64 = 1.40;
+/// An atom with two neighbours has the wider angle of a flat one, in degrees.
+const TETRAHEDRAL_MAX: f64 = 117.0;
+/// A nitrogen of a ring of six atoms has a hydrogen if the ring's angle is wider, in degrees: it is
+/// 125 with one and 116 to 120 without (Singh 1965).
+const RING_ANGLE: f64 = 122.5;
 
 const CARBON: u8 = 6;
 const NITROGEN: u8 = 7;
@@ -156,7 +163,7 @@ impl Molecule<'_> {
         let mut perceived = Perceived {
             roles: atoms
                 .clone()
-                .map(|atom| molecule.roles(atom, &rings))
+                .map(|atom| molecule.roles(atom, &rings, &in_ring))
                 .collect(),
             bonds: Vec::new(),
             groups: Vec::new(),
@@ -259,15 +266,19 @@ impl<'a> Molecule<'a> {
         oxygens.filter(|&oxygen| self.degree(oxygen) == 1).collect()
     }
 
+    fn is_carboxylate(&self, carbon: u32) -> bool {
+        self.degree(carbon) == 3 && self.terminal_oxygens(carbon).len() == 2
+    }
+
     /// The roles of an atom but those of groups.
-    fn roles(&self, atom: u32, rings: &[Vec<u32>]) -> Roles {
+    fn roles(&self, atom: u32, rings: &[Vec<u32>], in_ring: &BTreeSet<u32>) -> Roles {
         let bonded = &self.bonded[atom as usize];
         match self.element[atom as usize] {
             CARBON if bonded.iter().all(|&other| self.is(other, CARBON)) && !bonded.is_empty() => {
                 Roles::HYDROPHOBIC
             }
             OXYGEN => self.roles_of_oxygen(atom),
-            NITROGEN => self.roles_of_nitrogen(atom, rings),
+            NITROGEN => self.roles_of_nitrogen(atom, rings, in_ring),
             SULFUR | SELENIUM if bonded.len() < 3 => Roles::COORDINATES,
             metal if element::is_metal(metal) => Roles::METAL,
             _ => Roles::NONE,
@@ -289,19 +300,26 @@ impl<'a> Molecule<'a> {
         match self.bonded[atom as usize][..] {
             // A single oxygen is water.
             [] => acceptor.with(Roles::DONOR),
-            [carbon] if self.is(carbon, CARBON) && self.distance(atom, carbon) >= CARBONYL => {
+            [carbon]
+                if self.is(carbon, CARBON)
+                    && self.distance(atom, carbon) >= CARBONYL
+                    && !self.is_carboxylate(carbon) =>
+            {
                 acceptor.with(Roles::DONOR)
             }
             _ => acceptor,
         }
     }
 
-    fn roles_of_nitrogen(&self, atom: u32, rings: &[Vec<u32>]) -> Roles {
+    fn roles_of_nitrogen(&self, atom: u32, rings: &[Vec<u32>], in_ring: &BTreeSet<u32>) -> Roles {
         let acceptor = Roles::ACCEPTOR.with(Roles::COORDINATES);
         let bonded = &self.bonded[atom as usize];
         if let Some(known) = &self.known {
             let hydrogens = known.hydrogens[atom as usize];
             let is_unsaturated = |atom: u32| known.is_unsaturated[atom as usize];
+            if self.is_amine(atom, in_ring) {
+                return Roles::DONOR.with(Roles::COORDINATES);
+            }
             // The lone pair of an amide or aniline is shared with its neighbour.
             let has_lone_pair = if is_unsaturated(atom) {
                 bonded.len() + usize::from(hydrogens) <= 2
@@ -320,29 +338,91 @@ impl<'a> Molecule<'a> {
             let mut carbonyl = carbonyl.filter(|&oxygen| self.distance(other, oxygen) < CARBONYL);
             self.is(other, CARBON) && carbonyl.next().is_some()
         });
-        let is_guanidine = bonded
-            .iter()
-            .any(|&other| self.neighbours(other, NITROGEN).count() == 3);
+        let is_guanidine = bonded.iter().any(|&other| {
+            !in_ring.contains(&other) && self.neighbours(other, NITROGEN).count() == 3
+        });
         match bonded[..] {
             [] => Roles::DONOR,
             [other] if self.distance(atom, other) < NITRILE => acceptor,
             [_] => Roles::DONOR,
-            [_, _] if is_amide => Roles::DONOR,
-            [_, _] if is_guanidine || self.is_pyrrole(atom, rings) => Roles::DONOR,
-            // Where the hydrogen of other rings is cannot be seen.
+            [_, _] if in_ring.contains(&atom) => self.roles_in_ring(atom, is_amide, rings),
+            [_, _] if is_amide || is_guanidine => Roles::DONOR,
+            [_, _] | [_, _, _] if self.is_amine(atom, in_ring) => {
+                Roles::DONOR.with(Roles::COORDINATES)
+            }
             [_, _] => acceptor.with(Roles::DONOR),
-            [_, _, _] if !self.is_flat(atom) => acceptor.with(Roles::DONOR),
+            [_, _, _] if !self.is_flat(atom) => acceptor,
             _ => Roles::NONE,
         }
     }
 
-    /// Whether a nitrogen is the one of a ring of four carbons, which has a hydrogen.
-    fn is_pyrrole(&self, atom: u32, rings: &[Vec<u32>]) -> bool {
+    /// The roles of a nitrogen with two neighbours in aromatic rings.
+    fn roles_in_ring(&self, atom: u32, is_amide: bool, rings: &[Vec<u32>]) -> Roles {
+        let acceptor = Roles::ACCEPTOR.with(Roles::COORDINATES);
         let mut own = rings.iter().filter(|ring| ring.contains(&atom));
-        own.any(|ring| {
-            let carbons = ring.iter().filter(|&&member| self.is(member, CARBON));
-            ring.len() == 5 && carbons.count() == 4
-        })
+        let Some(ring) = own.find(|ring| ring.len() == 5) else {
+            return match self.angle(atom) {
+                angle if angle > RING_ANGLE => Roles::DONOR,
+                // Next to a carbonyl the angle of a model is often the same with and without.
+                _ if is_amide => acceptor.with(Roles::DONOR),
+                _ => acceptor,
+            };
+        };
+        let others = || ring.iter().copied().filter(|&other| other != atom);
+        // One atom of a ring of five gives two electrons: O, S, or N with a hydrogen or a substituent.
+        let gives_two = |other: u32| match self.element[other as usize] {
+            OXYGEN | SULFUR => true,
+            NITROGEN => self.degree(other) == 3,
+            _ => false,
+        };
+        if others().any(gives_two) {
+            acceptor
+        } else if others().all(|other| self.is(other, CARBON)) {
+            Roles::DONOR
+        } else {
+            // Which nitrogen has the hydrogen cannot be seen.
+            acceptor.with(Roles::DONOR)
+        }
+    }
+
+    /// Whether a nitrogen is bonded to tetrahedral carbons and hydrogens alone, and so has a charge.
+    fn is_amine(&self, atom: u32, in_ring: &BTreeSet<u32>) -> bool {
+        let bonded = &self.bonded[atom as usize];
+        if let Some(known) = &self.known {
+            let is_saturated = |atom: u32| !known.is_unsaturated[atom as usize];
+            return is_saturated(atom)
+                && bonded.len() < 4
+                && bonded
+                    .iter()
+                    .all(|&other| self.is(other, CARBON) && is_saturated(other));
+        }
+        let is_tetrahedral = |carbon: u32| match self.degree(carbon) {
+            2 => self.angle(carbon) < TETRAHEDRAL_MAX,
+            3 => !self.is_flat(carbon),
+            _ => true,
+        };
+        let is_one = match bonded.len() {
+            1 | 2 => bonded.iter().all(|&other| is_tetrahedral(other)),
+            3 => !self.is_flat(atom),
+            // Ammonium.
+            count => count == 0,
+        };
+        is_one
+            && !in_ring.contains(&atom)
+            && bonded.iter().all(|&other| {
+                self.is(other, CARBON)
+                    && self.distance(atom, other) > AMINE
+                    && !in_ring.contains(&other)
+            })
+    }
+
+    /// The angle in degrees of an atom with its first two neighbours.
+    fn angle(&self, atom: u32) -> f64 {
+        let [one, other, ..] = self.bonded[atom as usize][..] else {
+            return 0.0;
+        };
+        let [one, other] = [one, other].map(|end| unit(self.vector(atom, end)));
+        dot(one, other).clamp(-1.0, 1.0).acos().to_degrees()
     }
 
     /// Whether an atom with three neighbours is in their plane.
@@ -355,25 +435,30 @@ impl<'a> Molecule<'a> {
             return atoms.any(|atom| known.is_unsaturated[atom as usize]);
         }
         let normal = unit(cross(self.vector(a, b), self.vector(a, c)));
-        dot(normal, self.vector(a, atom)).abs() < FLAT_NITROGEN
+        dot(normal, self.vector(a, atom)).abs() < FLAT
     }
 
-    /// The charged group that an atom stands for, and its atoms. The groups are those of PLIP.
+    /// The charged group that an atom stands for, and its atoms.
     fn charged_group(&self, atom: u32, in_ring: &BTreeSet<u32>) -> Option<(Roles, Vec<u32>)> {
         let oxygens = self.terminal_oxygens(atom);
         let degree = self.degree(atom);
         match self.element[atom as usize] {
-            CARBON if degree == 3 && oxygens.len() == 2 => Some((Roles::NEGATIVE, oxygens)),
+            CARBON if self.is_carboxylate(atom) => Some((Roles::NEGATIVE, oxygens)),
             CARBON if degree == 3 && !in_ring.contains(&atom) => {
                 let nitrogens: Vec<u32> = self.neighbours(atom, NITROGEN).collect();
-                (nitrogens.len() == 3).then_some((Roles::POSITIVE, nitrogens))
+                let is_guanidine = nitrogens.len() == 3;
+                // An amidine has both nitrogens at its end.
+                let is_amidine = nitrogens.len() == 2
+                    && self.neighbours(atom, CARBON).count() == 1
+                    && nitrogens.iter().all(|&nitrogen| {
+                        self.degree(nitrogen) == 1 && self.distance(atom, nitrogen) < AMINE
+                    });
+                (is_guanidine || is_amidine).then_some((Roles::POSITIVE, nitrogens))
             }
             PHOSPHORUS if oxygens.len() >= 2 => Some((Roles::NEGATIVE, vec![atom])),
             SULFUR if oxygens.len() >= 3 => Some((Roles::NEGATIVE, vec![atom])),
-            NITROGEN if degree == 4 => Some((Roles::POSITIVE, vec![atom])),
-            NITROGEN if degree == 3 && !self.is_flat(atom) && !in_ring.contains(&atom) => {
-                let is_amine = self.neighbours(atom, CARBON).count() == 3;
-                is_amine.then_some((Roles::POSITIVE, vec![atom]))
+            NITROGEN if degree == 4 || self.is_amine(atom, in_ring) => {
+                Some((Roles::POSITIVE, vec![atom]))
             }
             SULFUR if degree == 3 && self.neighbours(atom, CARBON).count() == 3 => {
                 Some((Roles::POSITIVE, vec![atom]))

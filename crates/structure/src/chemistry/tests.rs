@@ -103,6 +103,116 @@ fn charged_groups_are_found_by_their_atoms() {
 }
 
 #[test]
+fn nitrogens_of_tetrahedral_carbons_are_charged() {
+    let groups = |rows: &[(u8, [f64; 3])]| {
+        let (xyz, element) = atoms(rows);
+        perceive(&xyz, &element)
+    };
+    // N, and two carbons in a row with this bond and angle.
+    let ethylamine = |bond: f64, degrees: f64| {
+        let turn = degrees.to_radians();
+        let end = [bond - 1.5 * turn.cos(), 1.5 * turn.sin(), 0.0];
+        vec![(7, [0.0; 3]), (6, [bond, 0.0, 0.0]), (6, end)]
+    };
+    let amine = groups(&ethylamine(1.48, 111.0));
+    assert_eq!(amine.groups, [(0, Roles::POSITIVE, vec![0])]);
+    assert_eq!(amine.roles[0], Roles::DONOR);
+    assert_eq!(groups(&ethylamine(1.34, 120.0)).groups, [], "an enamine");
+    let mut aniline = ring(&[6; 6], 1.39);
+    aniline.push((7, [2.83, 0.0, 0.0]));
+    let rings: Vec<Roles> = groups(&aniline)
+        .groups
+        .iter()
+        .map(|group| group.1)
+        .collect();
+    assert_eq!(rings, [Roles::RING]);
+    assert_eq!(
+        groups(&[(7, [0.0; 3])]).groups[0].1,
+        Roles::POSITIVE,
+        "ammonium"
+    );
+    // Carbon, carbon and two nitrogens at its ends.
+    let arms = [0.0_f64, 120.0, 240.0].map(|turn| turn.to_radians());
+    let star = |elements: [u8; 3], length: f64| {
+        let ends = arms.iter().zip(elements).map(|(turn, element)| {
+            let length = if element == 6 { 1.5 } else { length };
+            (element, [length * turn.cos(), length * turn.sin(), 0.0])
+        });
+        std::iter::once((6, [0.0; 3]))
+            .chain(ends)
+            .collect::<Vec<_>>()
+    };
+    let amidine = groups(&star([6, 7, 7], 1.32)).groups;
+    assert_eq!(amidine, [(0, Roles::POSITIVE, vec![2, 3])]);
+    let urea = groups(&star([8, 7, 7], 1.25)).groups;
+    assert_eq!(urea, []);
+    // Both oxygens of a carboxylate accept, although their bonds may be as long as single ones.
+    let acid = groups(&star([6, 8, 8], 1.31));
+    let acceptor = Roles::ACCEPTOR.with(Roles::COORDINATES);
+    assert_eq!(acid.roles[2..], [acceptor, acceptor]);
+}
+
+#[test]
+fn geometry_tells_the_bases_of_nucleotides_as_names_do() {
+    let structure = read("3mht.pdb.gz");
+    let chemistry = structure.chemistry.as_deref().unwrap();
+    let mut start = structure.atom_start.last().map_or(0, |&end| end as usize);
+    let (mut compared, mut differ) = (BTreeSet::new(), Vec::new());
+    for (row, residue) in structure.loose_residues.iter().enumerate() {
+        let range = start..start + residue.atom_count as usize;
+        start = range.end;
+        assert_eq!(
+            chemistry.source(structure.residues.len() + row),
+            ChemistrySource::Names
+        );
+        let found = perceive(
+            &structure.xyz[range.clone()],
+            &structure.element[range.clone()],
+        );
+        let name = std::str::from_utf8(&residue.comp_id).unwrap().trim();
+        let rings = found.groups.iter().filter(|group| group.1 == Roles::RING);
+        assert_eq!(
+            rings.count(),
+            if "DA DG".contains(name) { 2 } else { 1 },
+            "{name}"
+        );
+        for (index, atom) in range.enumerate() {
+            let atom_name = structure.atom_details[atom].name;
+            let atom_name = std::str::from_utf8(&atom_name).unwrap().trim();
+            let is_of_base = !atom_name.contains("'") && !atom_name.contains("OP");
+            if is_of_base && matches!(structure.element[atom], 7 | 8) {
+                let by_names = chemistry.roles()[atom];
+                if found.roles[index] != by_names {
+                    differ.push(format!("{name} {row} {atom_name}"));
+                }
+                compared.insert((name.to_owned(), atom_name.to_owned()));
+            }
+        }
+    }
+    assert!(compared.len() >= 14, "{compared:?}");
+    // Cytosine's N3 is next to a carbonyl, so that it may be the donor of another tautomer.
+    assert!(
+        differ
+            .iter()
+            .all(|atom| atom.starts_with("DC") && atom.ends_with("N3")),
+        "{differ:?}"
+    );
+}
+
+#[test]
+fn an_unknown_atom_is_no_metal() {
+    let structure = read("5pti.cif.gz");
+    let is_unknown = |ligand: &&crate::Ligand| ligand.comp_id == crate::text8::text8(b"UNX");
+    assert_eq!(structure.ligands.iter().filter(is_unknown).count(), 1);
+    let chemistry = structure.chemistry.as_deref().unwrap();
+    let metals = chemistry.roles().iter();
+    assert_eq!(
+        metals.filter(|roles| roles.contains(Roles::METAL)).count(),
+        0
+    );
+}
+
+#[test]
 fn geometry_tells_the_side_chains_of_standard_residues_as_names_do() {
     let mut compared = BTreeSet::new();
     for structure in samples() {
