@@ -80,7 +80,6 @@ fn features() -> FeatureConfig {
     features.cluster.select = ["A", "L", "V"].map(String::from).to_vec();
     (features.ligands.keep, features.hydrogen_bonds.keep) = (true, true);
     (features.atoms.keep, features.sheets.keep) = (true, true);
-    features.interactions.keep = true;
     features.residue_depth = residue_depth::OF_MODEL;
     features
 }
@@ -268,7 +267,9 @@ fn a_small_batch_agrees() {
     let pool = pool();
     let gpu = gpu();
     let structures = [40, 1, 70].map(|n| with_ligands(structure(n, n as u64), n as u64));
-    assert_agree_fused_or_not(&features(), &gpu, &pool, &structures);
+    let mut all = features();
+    (all.interactions.keep, all.interfaces.keep) = (true, true);
+    assert_agree_fused_or_not(&all, &gpu, &pool, &structures);
     for features in contacts::configs().into_iter().chain(interfaces::configs()) {
         assert_agree_fused_or_not(&features, &gpu, &pool, &structures);
     }

@@ -124,21 +124,26 @@ impl Template {
         self.context.check("cuGraphInstantiate", unsafe {
             (driver.cuGraphInstantiateWithFlags)(&mut exec.raw, self.raw, flags)
         })?;
-        let programmatic_edges = self.programmatic.iter().flatten().count();
+        let programmatic_edges = self.programmatic_edges().count();
         tracing::debug!(nodes = self.nodes.len(), programmatic_edges, "made a graph");
         Ok(exec)
     }
 
+    /// Its programmatic edges, each as its end and its start.
+    fn programmatic_edges(&self) -> impl Iterator<Item = (usize, usize)> {
+        let starts = self.programmatic.iter().enumerate();
+        starts.filter_map(|(end, start)| Some((end, (*start)?)))
+    }
+
     /// Whether it has programmatic edges.
     fn is_programmatic(&self) -> bool {
-        self.programmatic.iter().any(Option::is_some)
+        self.programmatic_edges().next().is_some()
     }
 
     /// Puts full edges in the place of programmatic edges.
     fn make_edges_full(&self) -> Result<()> {
-        let starts = self.programmatic.iter().enumerate();
-        let edges = starts.filter_map(|(to, from)| Some((self.nodes[(*from)?], self.nodes[to])));
-        for (from, to) in edges {
+        for (to, from) in self.programmatic_edges() {
+            let [from, to] = [from, to].map(|node| self.nodes[node]);
             // SAFETY: the graph and its nodes live as long as `self`.
             unsafe { programmatic_launch::make_full(&self.context, self.raw, from, to) }?;
         }
@@ -294,7 +299,9 @@ impl Graph {
     /// Updates the executable graph with `draft`, or replaces it if the topology differs.
     pub(super) fn take(&mut self, draft: Draft) -> Result<Built> {
         check_same_build(self.is_captured, draft.is_captured)?;
-        if self.made.programmatic != draft.template.programmatic {
+        // Where nodes were added or left out, the driver says what differs.
+        let edges = self.made.programmatic_edges();
+        if !edges.eq(draft.template.programmatic_edges()) {
             *self = Graph::new(draft)?;
             let reason =
                 "other kernels start before those that they run after have ended".to_owned();
