@@ -54,6 +54,8 @@ mod resume;
 mod sequences;
 mod sheets;
 mod signals;
+#[cfg(unix)]
+mod terminal;
 mod trajectories;
 mod validate;
 #[cfg(target_os = "linux")]
