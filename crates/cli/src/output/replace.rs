@@ -18,7 +18,7 @@ use std::io::ErrorKind as IoKind;
 use std::path::{Path, PathBuf};
 use tapeloop::error::{Context, Result};
 use tapeloop_files::shown;
-use tapeloop_files::{check_name, sync_folder, temporary_name};
+use tapeloop_files::{check_name, open_file, read_all, sync_folder, temporary_name};
 
 const REPLACING: &str = "replacing";
 
@@ -194,21 +194,29 @@ fn apply_all(named: &Path, operations: &[FileOperation]) -> Result<()> {
     operations.iter().try_for_each(FileOperation::apply)?;
     let new = named.join(NEW);
     remove_results(&new)?;
-    // A folder in which the user has put something stays.
-    let left = folders().map(|folder| new.join(folder));
-    for folder in left.chain([new.clone()]) {
-        let _ = fs::remove_dir(folder);
-    }
+    remove_empty(&new);
     Ok(())
 }
+
+/// Removes the folder of the new results. A folder in which the user has put something stays.
+fn remove_empty(new: &Path) {
+    let left = folders().map(|folder| new.join(folder));
+    for folder in left.chain([new.to_owned()]) {
+        let _ = fs::remove_dir(folder);
+    }
+}
+
+/// The largest `run.json` in bytes.
+pub const RECORD_BYTES_MAX: u64 = 1 << 28;
 
 /// Reads a `run.json`. Returns `None` if there is no file, or if it is not JSON.
 ///
 /// # Errors
 /// A link or a FIFO has the name, or the file cannot be read.
-fn read_record(path: &Path) -> Result<Option<Json>> {
+pub(super) fn read_record(path: &Path) -> Result<Option<Json>> {
     check_name(path)?;
-    match fs::read(path) {
+    let read = open_file(path).and_then(|file| read_all(file, RECORD_BYTES_MAX));
+    match read {
         Ok(text) => Ok(serde_json::from_slice(&text).ok()),
         Err(error) if error.kind() == IoKind::NotFound => Ok(None),
         Err(error) => Err(error).within(|| shown(path)),

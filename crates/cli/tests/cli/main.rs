@@ -55,6 +55,8 @@ mod sequences;
 mod sheets;
 mod signals;
 #[cfg(unix)]
+mod special_files;
+#[cfg(unix)]
 mod terminal;
 mod trajectories;
 mod validate;

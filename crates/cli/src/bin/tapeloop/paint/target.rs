@@ -200,7 +200,7 @@ pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).within(place)?;
     }
-    tapeloop_files::replace(path, packed.as_deref().unwrap_or(bytes)).within(place)
+    tapeloop_files::replace(path, packed.as_deref().unwrap_or(bytes))
 }
 
 fn pack(compression: Compression, bytes: &[u8]) -> std::io::Result<Vec<u8>> {
