@@ -8,6 +8,7 @@ use std::ops::RangeInclusive;
 use tapeloop::features::{
     ColumnDecl, ColumnKind, Cutoff, FeatureConfig, FeatureName, Fusion, Reals, Setting, TableName,
 };
+use tapeloop_error::internal::excerpt;
 use tapeloop_files::did_you_mean;
 
 /// Range of a cutoff, in angstrom.
@@ -79,6 +80,9 @@ fn resolve_names(keys: &mut Resolver) -> (Vec<FeatureName>, Vec<FeatureName>) {
     }
     let (mut features, mut named) = (Vec::new(), Vec::new());
     for (index, name) in names.iter().enumerate() {
+        if keys.has_many_problems() {
+            break;
+        }
         if names[..index].contains(name) {
             keys.problem("features", format!("{name:?} is there twice"));
         }
@@ -87,7 +91,7 @@ fn resolve_names(keys: &mut Resolver) -> (Vec<FeatureName>, Vec<FeatureName>) {
             Some(Chosen::Feature(feature)) => named.push(feature),
             None => keys.problem(
                 "features",
-                format!("unknown name `{name}`{}", instead_of(name)),
+                format!("unknown name `{}`{}", excerpt(name), instead_of(name)),
             ),
         }
     }

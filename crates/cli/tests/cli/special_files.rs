@@ -127,3 +127,47 @@ fn no_file_is_written_through_a_link() {
     let pages = ["tapeloop.1", "tapeloop-run.1", "tapeloop-kernel-new.1"];
     assert!(pages.iter().all(|page| Path::new(&at(page)).is_file()));
 }
+
+#[test]
+fn long_names_and_many_mistakes_are_cut() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("job.toml");
+    let long = "x".repeat(100_000);
+    let many: String = (0..20_000)
+        .map(|number| format!("kez{number} = 1\n"))
+        .collect();
+    let names: Vec<String> = (0..20_000)
+        .map(|number| format!("\"wcm{number}\""))
+        .collect();
+    let texts = [
+        format!("{long} = 1"),
+        format!("[{long}]\ny = 1"),
+        format!("batch.{long} = 1"),
+        format!("mode = \"{long}\""),
+        format!("features = \"{long}\""),
+        format!("features = [{}]", names.join(",")),
+        format!("tables.written = [{}]", names.join(",")),
+        format!("reduce = [\"{long}.mean\"]"),
+        format!("where = \"{long} > 1\""),
+        format!("devices = [\"{long}\"]"),
+        many,
+    ];
+    for text in texts {
+        fs::write(&config, &text).unwrap();
+        let start = Instant::now();
+        let run = [
+            "run",
+            str_of(&config),
+            "-i",
+            SAMPLES,
+            "-o",
+            "out",
+            "--dry-run",
+        ];
+        let (said, code) = ends(tapeloop(run));
+        let shown = &text[..40];
+        assert_eq!(code, 2, "{shown}: {said}");
+        assert!(said.len() < 20_000, "{shown}: {} bytes", said.len());
+        assert!(start.elapsed() < Duration::from_secs(10), "{shown}");
+    }
+}
