@@ -171,3 +171,20 @@ fn long_names_and_many_mistakes_are_cut() {
         assert!(start.elapsed() < Duration::from_secs(10), "{shown}");
     }
 }
+
+
+#[test]
+fn threads_have_a_limit_wherever_their_number_comes_from() {
+    for name in ["RAYON_NUM_THREADS", "RAYON_RS_NUM_CPUS"] {
+        let mut command = tapeloop(["doctor", "--backend", "cpu"]);
+        command.env(name, "4097");
+        let (said, code) = ends(command);
+        assert!(
+            code != 0 && said.contains(name) && said.contains("4096"),
+            "{said}"
+        );
+        let mut command = tapeloop(["doctor", "--backend", "cpu", "--threads", "2"]);
+        command.env(name, "4097");
+        assert_eq!(ends(command).1, 0);
+    }
+}
