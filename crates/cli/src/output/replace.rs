@@ -71,7 +71,14 @@ pub(super) fn resume(named: &Path) -> Result<()> {
     let new = named.join(NEW);
     let is_replacing =
         read_record(&named.join(RECORD))?.is_some_and(|record| record["state"] == REPLACING);
-    if !is_replacing || !is_folder(&new)? {
+    if !is_replacing {
+        // A run that was killed after it moved everything leaves the folder.
+        if is_folder(&new).is_ok_and(|is_there| is_there) && results_in(&new)?.is_empty() {
+            remove_empty(&new);
+        }
+        return Ok(());
+    }
+    if !is_folder(&new)? {
         return Ok(());
     }
     let record = new.join(RECORD);
@@ -343,6 +350,8 @@ mod tests {
                     again.retain(|step| !matches!(step, FileOperation::Sync(_)));
                     assert_eq!(again, left);
                 }
+                resume(folder).unwrap();
+                assert!(!folder.join(NEW).exists(), "killed after {kill} operations");
                 drop(OutputFolder::claim(folder, &[], true, &[], &Json::Null).unwrap());
                 let found = contents(folder);
                 assert_eq!(found[Path::new(REJECTED)], "new");

@@ -172,6 +172,19 @@ fn long_names_and_many_mistakes_are_cut() {
     }
 }
 
+#[test]
+fn a_limit_of_file_sizes_is_an_error_that_names_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = env!("CARGO_BIN_EXE_tapeloop");
+    let script = format!(
+        "ulimit -f 1; {program} run {} --backend cpu -o out",
+        sample()
+    );
+    let mut shell = Command::new("bash");
+    shell.args(["-c", &script]).current_dir(folder.path());
+    let (said, code) = ends(shell);
+    assert!(code == 1 && said.contains("out/"), "{said}");
+}
 
 #[test]
 fn threads_have_a_limit_wherever_their_number_comes_from() {

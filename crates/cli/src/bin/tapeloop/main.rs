@@ -44,6 +44,7 @@ use tapeloop_error::internal::printable;
 
 fn main() -> ExitCode {
     memory::set_up_allocator();
+    signals::ignore_size_limit();
     let cli = match misuse::parse() {
         Ok(cli) => cli,
         Err(help_or_mistake) => return print(&help_or_mistake),
