@@ -6,6 +6,7 @@ mod build_script;
 mod imports;
 mod install_lines;
 mod messages;
+mod opened_files;
 mod public_api;
 mod root_examples;
 mod unsafe_files;

@@ -12,9 +12,9 @@ use parquet::arrow::parquet_to_arrow_schema;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 use parquet::schema::types::Type as ParquetType;
-use std::fs::File;
 use std::path::Path;
 use tapeloop_error::{Context, Error, Result};
+use tapeloop_files::open_file;
 
 /// How the values of a column are converted to cells.
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +39,7 @@ pub(super) fn read(path: &Path, file_name: &str, all: &mut Loader<'_>) -> Result
     let unread = |error: std::io::Error| {
         Error::config(error.to_string()).fix("write the table anew, and give one that can be read")
     };
-    let mut file = File::open(path).map_err(unread)?;
+    let mut file = open_file(path).map_err(unread)?;
     check_footer(&mut file).map_err(unread)?;
     let pages = file.try_clone().map_err(unread)?;
     let reader = SerializedFileReader::new(file).map_err(unreadable)?;

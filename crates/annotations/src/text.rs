@@ -4,10 +4,10 @@ use super::columns::NAME_COLUMNS;
 use super::loader::Loader;
 use super::records::TextRecords;
 use super::values::Cell;
-use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use tapeloop_error::{Context, Error, Result};
+use tapeloop_files::open_stream;
 use tapeloop_structure::internal::Compression;
 
 /// Adds the rows of a file. `file_name` is the structure of rows that do not name one.
@@ -59,7 +59,7 @@ pub(super) fn read(
 }
 
 fn open(path: &Path) -> std::io::Result<Box<dyn BufRead>> {
-    let file = BufReader::with_capacity(1 << 16, File::open(path)?);
+    let file = BufReader::with_capacity(1 << 16, open_stream(path)?);
     Ok(if path.extension().is_some_and(|ending| ending == "gz") {
         Box::new(BufReader::with_capacity(
             1 << 16,

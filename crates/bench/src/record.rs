@@ -2,11 +2,11 @@
 //! history is a file to append to.
 
 use serde::{Deserialize, Serialize};
-use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::ops::{Add, Mul};
 use std::path::Path;
 use tapeloop_engine::error::{Context, Error, ErrorKind, Result};
+use tapeloop_files::{Existing, open_file, open_to_write, read_text, shown};
 
 /// The version of the format.
 pub const FORMAT: u32 = 1;
@@ -334,20 +334,22 @@ impl Record {
     }
 }
 
+/// The largest history in bytes. A record has some 4 kB.
+const HISTORY_BYTES_MAX: u64 = 1 << 28;
+
 /// Reads the records of a file.
 ///
 /// # Errors
 /// [`ErrorKind::Io`] for a file that cannot be read, [`ErrorKind::Config`] for a line that is not a
 /// record, with its number.
 pub fn read(path: &Path) -> Result<Vec<Record>> {
-    let place = || path.display().to_string();
-    let text = fs::read_to_string(path).within(place)?;
+    let place = || shown(path);
+    let text = open_file(path).and_then(|file| read_text(file, HISTORY_BYTES_MAX));
+    let text = text.within(place)?;
     let lines = text.lines().enumerate();
     let lines = lines.filter(|(_, line)| !line.trim().is_empty());
     lines
-        .map(|(index, line)| {
-            parse(line).within(|| format!("{}, line {}", path.display(), index + 1))
-        })
+        .map(|(index, line)| parse(line).within(|| format!("{}, line {}", place(), index + 1)))
         .collect()
 }
 
@@ -419,7 +421,7 @@ pub fn append(path: &Path, records: &[Record]) -> Result<()> {
         text.push('\n');
     }
     // One write, so that an interruption leaves whole lines.
-    let file = OpenOptions::new().create(true).append(true).open(path);
-    file.and_then(|mut file| file.write_all(text.as_bytes()))
-        .within(|| path.display().to_string())
+    let mut file = open_to_write(path, Existing::Appended)?;
+    let written = file.write_all(text.as_bytes());
+    written.within(|| shown(path))
 }

@@ -4,7 +4,7 @@ mod engine_settings;
 
 pub use engine_settings::engine_config;
 
-use super::config::{Config, OutputTable, Reduction, TableSet, setting_json};
+use super::config::{Config, OutputTable, Reduction, THREADS_MAX, TableSet, setting_json};
 use super::own_kernels;
 use super::selection::select;
 use super::tables::{ColumnSources, name_taken};
@@ -24,7 +24,7 @@ use tapeloop_annotations::WantedColumns;
 use tapeloop_annotations::{AnnotationColumn, Annotations, Level};
 use tapeloop_bench::internal::format;
 use tapeloop_engine::internal::{check_loop_in_worker, device_names};
-use tapeloop_files::shown;
+use tapeloop_files::{open_file, shown};
 use tapeloop_inputs::packed::reader_settings;
 use tapeloop_inputs::{ArchiveOptions, Archives, FrameRange, PackedSet, Sources, Trajectories};
 
@@ -291,10 +291,10 @@ fn trajectories_of(config: &Config) -> Result<(Trajectories, Option<String>)> {
         return Ok((Trajectories::Unknown, None));
     };
     let mut reader = Reader::new(config.reading);
-    let topology = reader
-        .read_topology(path)
-        .within(|| format!("topology {}", shown(path)))?;
-    // A pipe can be read only once.
+    // A FIFO would wait for a program that writes to it.
+    let topology = open_file(path).map_err(Error::io);
+    let topology = topology.and_then(|_| reader.read_topology(path));
+    let topology = topology.within(|| format!("topology {}", shown(path)))?;
     let digest = hex(reader.last_bytes());
     let range = config.frames.unwrap_or(FrameRange::ALL);
     let trajectories = Trajectories::Read(Arc::new(topology), range);
@@ -520,13 +520,32 @@ fn provenance_json(setting: &Setting) -> Json {
     }
 }
 
+/// Variables that say how many threads Rayon starts if it is to decide, in the order in which it reads them.
+const RAYON_VARIABLES: [&str; 2] = ["RAYON_NUM_THREADS", "RAYON_RS_NUM_CPUS"];
+
 /// Starts the threads that read files, compute on the CPU, and encode tables.
+///
+/// # Errors
+/// [`ErrorKind::Config`] for a variable that asks Rayon for too many threads, [`ErrorKind::Io`] for a thread
+/// that the system does not start.
 pub fn thread_pool(threads: usize) -> Result<Arc<ThreadPool>> {
+    let number = |name| std::env::var(name).ok()?.parse::<usize>().ok();
+    let mut variables = RAYON_VARIABLES.into_iter();
+    let variable = variables.find_map(|name| Some((name, number(name)?)));
+    if let Some((name, number)) = variable.filter(|(_, number)| *number > THREADS_MAX)
+        && threads == 0
+    {
+        let message = format!("{name} is {number}, and must be 0 to {THREADS_MAX}");
+        return Err(Error::config(message).fix("unset the variable, or give --threads"));
+    }
     let pool = ThreadPoolBuilder::new()
         .num_threads(threads)
         .thread_name(|index| format!("tapeloop-pool-{index}"))
         .build()
-        .map_err(|error| Error::new(ErrorKind::Io, error.to_string()))?;
+        .map_err(|error| {
+            Error::new(ErrorKind::Io, format!("a thread cannot be started: {error}"))
+                .fix("give fewer --threads, or raise the limit of processes (ulimit -u) or of memory (ulimit -v)")
+        })?;
     Ok(Arc::new(pool))
 }
 

@@ -18,7 +18,7 @@ use std::fmt;
 pub mod internal {
     pub use crate::later_fields::LaterFields;
     pub use crate::panics::catch;
-    pub use crate::printable::{excerpt, printable};
+    pub use crate::printable::{cut, excerpt, printable, printable_lines};
 }
 
 /// The kind of an error, for programs to match on.
@@ -115,11 +115,12 @@ struct Inner {
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// An error of this kind with a message.
+    /// An error of this kind with a message. Control characters in it, but line breaks and tabs, become
+    /// escapes, and of more than 16 KiB the end is cut; so it is with fixes and places.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Error(Box::new(Inner {
             kind,
-            message: message.into(),
+            message: printable::message(message.into()),
             fix: None,
             code: None,
             io_kind: None,
@@ -152,7 +153,7 @@ impl Error {
     /// Adds what the reader can do.
     #[must_use]
     pub fn fix(mut self, fix: impl Into<String>) -> Self {
-        self.0.fix = Some(fix.into());
+        self.0.fix = Some(printable::message(fix.into()));
         self
     }
 
@@ -166,7 +167,7 @@ impl Error {
     /// Adds a place around those that the error has.
     #[must_use]
     pub fn within(mut self, place: impl Into<String>) -> Self {
-        self.0.context.push(place.into());
+        self.0.context.push(printable::message(place.into()));
         self
     }
 

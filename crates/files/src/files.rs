@@ -2,10 +2,51 @@
 
 use crate::paths::shown;
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use tapeloop_error::{self as error, Context, Error, Result};
+
+/// What becomes of a file that exists and is opened for writing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Existing {
+    /// Opening fails.
+    Refused,
+    /// It loses its contents.
+    Emptied,
+    /// What is written comes after its contents.
+    Appended,
+    /// It keeps its contents; writing starts at its beginning.
+    Kept,
+}
+
+/// Opens a file for writing, and creates it if it does not exist. All files that the program writes are
+/// opened here.
+///
+/// # Errors
+/// A link, a FIFO, a device or a folder has the name, or the file cannot be opened.
+pub fn open_to_write(path: &Path, existing: Existing) -> Result<File> {
+    let place = || shown(path);
+    if existing != Existing::Refused {
+        check_name(path)?;
+    }
+    // Nothing may take the name in between: no link is followed, and a FIFO does not wait.
+    let mut options = OpenOptions::new();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    }
+    match existing {
+        Existing::Refused => options.write(true).create_new(true),
+        Existing::Emptied => options.write(true).create(true).truncate(true),
+        Existing::Appended => options.append(true).create(true),
+        Existing::Kept => options.write(true).create(true).truncate(false),
+    };
+    let file = options.open(path).within(place)?;
+    check_kind(&file.metadata().within(place)?).within(place)?;
+    Ok(file)
+}
 
 /// A file under a temporary name in its final folder. Dropping it before [`Temporary::rename`]
 /// removes it.
@@ -20,11 +61,11 @@ impl Temporary {
     ///
     /// # Errors
     /// The file cannot be created.
-    pub fn unused(path: &Path) -> io::Result<(Self, File)> {
+    pub fn unused(path: &Path) -> Result<(Self, File)> {
         let mut number = 0u32;
         loop {
             match Self::create(path.with_file_name(format!(".tapeloop-{number}.tmp"))) {
-                Err(error) if error.kind() == ErrorKind::AlreadyExists => number += 1,
+                Err(error) if error.io_kind() == Some(ErrorKind::AlreadyExists) => number += 1,
                 made => return made,
             }
         }
@@ -37,19 +78,20 @@ impl Temporary {
     /// A file has the name already, or the file cannot be created.
     pub fn fixed(path: &Path) -> Result<(Self, File)> {
         let temporary = temporary_name(path);
-        let made = Self::create(temporary.clone()).map_err(|error| match error.kind() {
-            ErrorKind::AlreadyExists => Error::new(
+        let is_there = |error: &Error| error.io_kind() == Some(ErrorKind::AlreadyExists);
+        Self::create(temporary.clone()).map_err(|error| match error {
+            error if is_there(&error) => Error::new(
                 error::ErrorKind::Io,
                 "a file has the temporary name of this result",
             )
-            .fix("remove it, if no other run writes here"),
-            _ => Error::io(error),
-        });
-        made.within(|| shown(&temporary))
+            .fix("remove it, if no other run writes here")
+            .within(shown(&temporary)),
+            error => error,
+        })
     }
 
-    fn create(path: PathBuf) -> io::Result<(Self, File)> {
-        let file = File::create_new(&path)?;
+    fn create(path: PathBuf) -> Result<(Self, File)> {
+        let file = open_to_write(&path, Existing::Refused)?;
         let is_renamed = false;
         Ok((Temporary { path, is_renamed }, file))
     }
@@ -98,10 +140,11 @@ pub fn temporary_name(path: &Path) -> PathBuf {
 /// Writes a file under a temporary name, flushes it to the disk and renames it.
 ///
 /// # Errors
-/// Fails if the file cannot be written.
-pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+/// A link, a FIFO, a device or a folder has the name, or the file cannot be written.
+pub fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
+    check_name(path)?;
     let (temporary, file) = Temporary::unused(path)?;
-    temporary.write(file, bytes, path)
+    temporary.write(file, bytes, path).within(|| shown(path))
 }
 
 /// [`replace`] for a result in an output folder.
@@ -134,18 +177,24 @@ pub fn sync_folder(folder: &Path) {
 /// A link, a FIFO, a device or a folder has the name.
 pub fn check_name(path: &Path) -> Result<()> {
     let place = || shown(path);
-    let kind = match path.symlink_metadata() {
-        Ok(meta) if meta.is_file() => return Ok(()),
+    let checked = match path.symlink_metadata() {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-        Ok(meta) => kind_of(meta.file_type()),
-        Err(error) => return Err(Error::io(error)).within(place),
+        Ok(meta) => check_kind(&meta),
+        Err(error) => Err(Error::io(error)),
     };
+    checked.within(place)
+}
+
+/// Refuses what is no regular file.
+fn check_kind(found: &fs::Metadata) -> Result<()> {
+    if found.is_file() {
+        return Ok(());
+    }
+    let kind = kind_of(found.file_type());
     let error = Error::usage(format!(
         "this path is {kind}, so no file can be written here"
     ));
-    Err(error
-        .fix("remove it, or name another output")
-        .within(place()))
+    Err(error.fix("remove it, or name another output"))
 }
 
 /// The type of a file, with its article, for a message.
@@ -192,19 +241,33 @@ impl FileId {
 mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
+    use std::process::Command;
 
     #[test]
-    fn a_file_replaces_a_link_and_leaves_its_target_alone() {
+    fn links_and_fifos_are_not_written() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         fs::write(path("precious"), "precious").unwrap();
         for name in ["out", ".tapeloop-0.tmp", ".out.tmp"] {
             symlink(path("precious"), path(name)).unwrap();
         }
-        replace(&path("out"), b"result").unwrap();
+        let fifo = Command::new("mkfifo").arg(path("fifo")).status();
+        assert!(fifo.unwrap().success());
+        let all = [
+            Existing::Refused,
+            Existing::Emptied,
+            Existing::Appended,
+            Existing::Kept,
+        ];
+        for name in ["out", "fifo"] {
+            replace(&path(name), b"result").unwrap_err();
+            for existing in all {
+                open_to_write(&path(name), existing).unwrap_err();
+            }
+        }
+        replace(&path("new"), b"result").unwrap();
+        assert_eq!(fs::read(path("new")).unwrap(), b"result");
         assert_eq!(fs::read(path("precious")).unwrap(), b"precious");
-        assert_eq!(fs::read(path("out")).unwrap(), b"result");
-        assert!(!path("out").symlink_metadata().unwrap().is_symlink());
         for name in [".tapeloop-0.tmp", ".out.tmp"] {
             assert!(
                 path(name).symlink_metadata().unwrap().is_symlink(),

@@ -6,12 +6,15 @@ mod files;
 mod lock;
 mod paths;
 mod quiet_panics;
+mod reading;
 mod suggest;
 
 pub use files::{
-    FileId, Temporary, check_name, kind_of, replace, replace_result, sync_folder, temporary_name,
+    Existing, FileId, Temporary, check_name, kind_of, open_to_write, replace, replace_result,
+    sync_folder, temporary_name,
 };
 pub use lock::{LOCK, lock};
 pub use paths::{current_folder, path_of, shown, text_of};
 pub use quiet_panics::quietly;
+pub use reading::{Stream, open_file, open_stream, read_all, read_text};
 pub use suggest::{did_you_mean, nearest};

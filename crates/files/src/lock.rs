@@ -1,8 +1,8 @@
 //! Locks a folder that one program writes to.
 
-use crate::files::check_name;
+use crate::files::{Existing, open_to_write};
 use crate::paths::shown;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::path::Path;
 use tapeloop_error::{Error, Result};
 
@@ -11,15 +11,7 @@ pub const LOCK: &str = ".tapeloop.lock";
 
 /// Opens the lock file, and locks it against other runs. The file stays empty.
 pub fn lock(path: &Path) -> Result<File> {
-    check_name(path)?;
-    let mut options = OpenOptions::new();
-    options.create(true).truncate(false).write(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt;
-        options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
-    }
-    let file = options.open(path)?;
+    let file = open_to_write(path, Existing::Kept)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => {

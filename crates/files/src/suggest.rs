@@ -46,14 +46,21 @@ const SYNONYMS: [(&str, &str); 42] = [
     ("acc", "sasa"),
 ];
 
+/// The longest name in bytes that is compared with others: as long as a name in a table may be.
+const NAME_BYTES_MAX: usize = 256;
+
 /// ` (did you mean `x`?)`, to follow a message about `name`, where one of the `known` names is
 /// close to it; else empty.
 pub fn did_you_mean(name: &str, known: &[&str]) -> String {
     nearest(name, known).map_or(String::new(), |near| format!(" (did you mean `{near}`?)"))
 }
 
-/// The one of the `known` names that is close to `name`, if there is one.
+/// The one of the `known` names that is close to `name`, if there is one. Longer names than 256 bytes are close
+/// to none.
 pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+    if name.len() > NAME_BYTES_MAX {
+        return None;
+    }
     let name = &*name.to_lowercase();
     let last = |key: &'a str| key.rsplit('.').next().unwrap_or(key);
     // `residues_max` written without its table stands for `batch.residues_max`.
@@ -65,7 +72,9 @@ pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
         return Some(key);
     }
     let distance = |key: &str| strsim::damerau_levenshtein(name, &key.to_lowercase());
-    let near = known.iter().copied().min_by_key(|key| distance(key))?;
+    let compared = known.iter().copied();
+    let compared = compared.filter(|key| key.len() <= NAME_BYTES_MAX);
+    let near = compared.min_by_key(|key| distance(key))?;
     // Names that differ in more than a third of the letters are different words.
     let most = near.len().max(name.len()).div_ceil(3);
     (distance(near) <= most).then_some(near)
@@ -84,5 +93,14 @@ mod tests {
         assert_eq!(nearest("temperature", &known), None);
         assert_eq!(nearest("MODE", &known), Some("mode"));
         assert_eq!(nearest("gpu", &["auto", "cuda", "cpu"]), Some("cuda"));
+    }
+
+    #[test]
+    fn long_names_are_not_compared() {
+        let (long, longer) = ("x".repeat(1 << 20), "x".repeat((1 << 20) + 1));
+        let start = std::time::Instant::now();
+        assert_eq!(nearest(&longer, &["slots", &long]), None);
+        assert_eq!(nearest("slot", &["slots", &long]), Some("slots"));
+        assert!(start.elapsed().as_secs() < 5);
     }
 }

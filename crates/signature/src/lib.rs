@@ -11,7 +11,7 @@
 mod struct_layout;
 mod tokens;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 pub use struct_layout::{StructLayout, vector, vector_bytes};
 use tokens::{Lexed, Token, TokenKind, tokens};
@@ -108,6 +108,9 @@ impl fmt::Display for SignatureError {
     }
 }
 
+/// The most parameters of a kernel. CUDA takes up to 32,764 bytes of them.
+const PARAMETERS_MAX: usize = 1024;
+
 /// How deeply structs may be nested.
 const NESTING_MAX: usize = 8;
 
@@ -121,7 +124,7 @@ pub struct Declarations {
     macros: BTreeMap<String, Vec<Token>>,
     /// Macros with parameters that turn the function after them into a kernel; their first argument
     /// is its launch bound.
-    kernel_macros: Vec<String>,
+    kernel_macros: BTreeSet<String>,
     /// The values of integer constants and macros. Of two definitions of a constant the last one counts.
     constants: BTreeMap<String, u32>,
     /// Where a struct's definition and its opening brace are, by the words before the brace.
@@ -134,7 +137,7 @@ impl Declarations {
         let mut all = Declarations {
             tokens: Vec::new(),
             macros: BTreeMap::new(),
-            kernel_macros: Vec::new(),
+            kernel_macros: BTreeSet::new(),
             constants: BTreeMap::new(),
             structs: BTreeMap::new(),
         };
@@ -175,7 +178,7 @@ impl Declarations {
             definition.split_at(definition.find(|c| !is_name(c)).unwrap_or(definition.len()));
         if body.starts_with('(') {
             if body.contains("__global__") {
-                self.kernel_macros.push(name.to_owned());
+                self.kernel_macros.insert(name.to_owned());
             }
             return;
         }
@@ -205,7 +208,7 @@ impl Declarations {
         while let Some(token) = self.tokens.get(position) {
             position += 1;
             let Some(word) = token.word() else { continue };
-            let is_macro = self.kernel_macros.iter().any(|name| name == word);
+            let is_macro = self.kernel_macros.contains(word);
             if word == "__global__" || is_macro {
                 let bounds = if is_macro {
                     self.group(&mut position)
@@ -292,6 +295,9 @@ impl Declarations {
         let Some(name) = declared.name else {
             return tokens[0].error("the parameter has no name");
         };
+        if parameters.len() == PARAMETERS_MAX {
+            return tokens[0].error(format!("a kernel has at most {PARAMETERS_MAX} parameters"));
+        }
         parameters.push(Parameter {
             name,
             element: declared.element,

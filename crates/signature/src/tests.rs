@@ -237,3 +237,21 @@ fn no_text_makes_the_reader_panic() {
         }
     }
 }
+
+#[test]
+fn reading_takes_time_in_proportion_to_the_text() {
+    let many = |part: &dyn Fn(usize) -> String| (0..30_000).map(part).collect::<String>();
+    let macros = many(&|number| format!("#define K{number}(x) __global__\n"));
+    let open = "__global__ void f((".repeat(100_000);
+    let start = std::time::Instant::now();
+    for text in [open, macros + &"word ".repeat(300_000)] {
+        assert_eq!(Declarations::parse(&text).kernels().unwrap(), []);
+    }
+    // A macro with many parameters, many times.
+    let parameters = many(&|number| format!("float a{number}, "));
+    let uses = "P, ".repeat(30_000);
+    let text = format!("#define P {parameters}float b\n__global__ void f({uses}float c) {{}}");
+    let error = Declarations::parse(&text).kernels().unwrap_err();
+    assert!(error.message.contains("1024"), "{error}");
+    assert!(start.elapsed().as_secs() < 10, "{:?}", start.elapsed());
+}

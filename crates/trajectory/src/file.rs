@@ -1,11 +1,11 @@
 //! The file of a trajectory, and its errors.
 
 use rawzip::{FileReader, ReaderAt};
-use std::fs::File;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 use tapeloop_error::{Error, Result};
+use tapeloop_files::open_file;
 
 /// Where the bytes of a frame are.
 pub(super) struct FramePlace {
@@ -27,7 +27,7 @@ impl TrajectoryFile {
     /// # Errors
     /// Fails if the file cannot be opened.
     pub(super) fn open(path: &Path) -> Result<Self> {
-        let file = File::open(path)?;
+        let file = open_file(path)?;
         let bytes = file.metadata()?.len();
         Ok(TrajectoryFile {
             file: Arc::new(file.into()),

@@ -3,7 +3,6 @@
 use super::dots::resolve_dots;
 use super::resolver::Resolver;
 use super::setting_values::SettingValues;
-use std::fs;
 use std::path::Path;
 use tapeloop::structure::{Components, ReadLimits, text_of};
 use tapeloop_files as files;
@@ -30,20 +29,10 @@ pub(super) fn read_components(
 /// Reads a dictionary, which may be compressed. The message of an error names its file.
 fn read(path: &Path) -> Result<Components, String> {
     let file = files::text_of(path);
-    let unreadable = |error: std::io::Error| format!("{file}: {error}");
     let limits = ReadLimits::default();
-    let found = path.metadata().map_err(unreadable)?;
-    // Opening a FIFO would wait for a program that writes to it.
-    if !found.is_file() {
-        return Err(format!("{file}: it is not a file"));
-    }
-    if found.len() > u64::from(limits.text_bytes_max) {
-        return Err(format!(
-            "{file}: it has over {} bytes",
-            limits.text_bytes_max
-        ));
-    }
-    let bytes = fs::read(path).map_err(unreadable)?;
+    let bytes = files::open_file(path)
+        .and_then(|source| files::read_all(source, u64::from(limits.text_bytes_max)))
+        .map_err(|error| format!("{file}: {error}"))?;
     let components =
         text_of(&file, bytes, &limits).and_then(|(text, _)| Components::of_text(&file, &text));
     components.map_err(|error| {

@@ -10,6 +10,7 @@ use tapeloop::features::{
     ColumnDecl, ColumnKind, Cutoff, FeatureConfig, FeatureName, Fusion, Reals, Setting, TableName,
 };
 use tapeloop::structure::Components;
+use tapeloop_error::internal::excerpt;
 use tapeloop_files::did_you_mean;
 
 /// Range of a cutoff, in angstrom.
@@ -81,6 +82,9 @@ fn resolve_names(keys: &mut Resolver) -> (Vec<FeatureName>, Vec<FeatureName>) {
     }
     let (mut features, mut named) = (Vec::new(), Vec::new());
     for (index, name) in names.iter().enumerate() {
+        if keys.has_many_problems() {
+            break;
+        }
         if names[..index].contains(name) {
             keys.problem("features", format!("{name:?} is there twice"));
         }
@@ -89,7 +93,7 @@ fn resolve_names(keys: &mut Resolver) -> (Vec<FeatureName>, Vec<FeatureName>) {
             Some(Chosen::Feature(feature)) => named.push(feature),
             None => keys.problem(
                 "features",
-                format!("unknown name `{name}`{}", instead_of(name)),
+                format!("unknown name `{}`{}", excerpt(name), instead_of(name)),
             ),
         }
     }

@@ -70,6 +70,9 @@ pub use resolver::range_text;
 pub use setting_values::SettingValues;
 pub use tables::{Compression, OptionalColumns, OutputTable, TableFormat, TableSet, TableSettings};
 
+/// The most threads that read, compute and encode.
+pub const THREADS_MAX: usize = 4096;
+
 /// The most microseconds that a loop on the device may stay.
 const RESIDENT_US_MAX: i64 = 1_000_000;
 
@@ -374,7 +377,7 @@ fn resolve_topology(keys: &mut Resolver) -> Option<PathBuf> {
 }
 
 fn resolve_threads(keys: &mut Resolver) -> usize {
-    keys.integer("threads", 0, 0..=4096) as usize
+    keys.integer("threads", 0, 0..=THREADS_MAX as i64) as usize
 }
 
 fn resolve_policy(keys: &mut Resolver) -> Policy {

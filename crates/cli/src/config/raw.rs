@@ -7,10 +7,18 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tapeloop::error::{Context, Error, Result};
-use tapeloop_files::shown;
+use tapeloop_error::internal::excerpt;
+use tapeloop_files::shown as shown_path;
 use tapeloop_files::{did_you_mean, nearest};
+use tapeloop_files::{open_stream, read_text};
 use toml::Value;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
+
+/// The most problems of a config that a message lists.
+pub(super) const PROBLEMS_MAX: usize = 50;
+
+/// The largest config file in bytes. It may list inputs.
+const CONFIG_BYTES_MAX: u64 = 1 << 24;
 
 /// What messages name as the place of a setting of a program that embeds this one.
 const SETTINGS: &str = "settings";
@@ -37,7 +45,7 @@ impl Origin {
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Origin::Line(file, line) => write!(f, "{}:{line}", shown(file)),
+            Origin::Line(file, line) => write!(f, "{}:{line}", shown_path(file)),
             Origin::Option(option) => f.write_str(option),
         }
     }
@@ -76,9 +84,10 @@ impl RawConfig {
         let Some(file) = file else {
             return Ok(RawConfig::default());
         };
-        let text = std::fs::read_to_string(file)
+        let text = open_stream(file)
+            .and_then(|stream| read_text(stream, CONFIG_BYTES_MAX))
             .map_err(|error| Error::config(error.to_string()).fix("give the path of a TOML file"))
-            .within(|| shown(file))?;
+            .within(|| shown_path(file))?;
         Self::parse(&text, file)
     }
 
@@ -88,9 +97,9 @@ impl RawConfig {
     /// The text is not valid TOML, or it sets a key twice; the message names the line.
     pub fn parse(text: &str, file: &Path) -> Result<Self> {
         let file: Arc<Path> = Arc::from(file);
+        let breaks: Vec<usize> = text.match_indices('\n').map(|(offset, _)| offset).collect();
         let origin = |offset: usize| {
-            let before = &text.as_bytes()[..offset.min(text.len())];
-            let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
+            let line = breaks.partition_point(|&end| end < offset) + 1;
             Origin::Line(Arc::clone(&file), line)
         };
         let invalid = |error: toml::de::Error| {
@@ -100,7 +109,7 @@ impl RawConfig {
             let near = match near {
                 "" => String::new(),
                 near if near.contains('\n') => String::new(),
-                near => format!(": `{near}`"),
+                near => format!(": `{}`", excerpt(near)),
             };
             Error::config(format!("{}{near}", error.message().trim())).within(place)
         };
@@ -226,12 +235,12 @@ impl RawConfig {
     /// # Errors
     /// The assignment has no `=`.
     pub fn set_assignment(&mut self, assignment: &str) -> Result<()> {
-        let option = format!("--set {assignment}");
+        let option = format!("--set {}", excerpt(assignment));
         let Some((key, text)) = assignment.split_once('=') else {
             return Err(Error::config("no `=` between key and value")
                 .fix(format!(
                     "write --set {}=VALUE, without a space",
-                    assignment.trim()
+                    excerpt(assignment.trim())
                 ))
                 .within(option));
         };
@@ -248,7 +257,7 @@ impl RawConfig {
         entries.map(|(key, entry)| (key.as_str(), entry.origin.to_string()))
     }
 
-    /// A message for every key and table that is not among `known`.
+    /// A message for each of the first keys and tables that are not among `known`.
     pub(super) fn unknown(&self, known: &[&'static str]) -> Vec<(Origin, String)> {
         let holds_keys = |table: &str| {
             let is_inside =
@@ -257,7 +266,11 @@ impl RawConfig {
         };
         let keys = self.entries.iter();
         let keys = keys.filter(|(key, _)| !known.contains(&key.as_str()));
+        let mut keys: Vec<_> = keys.collect();
+        keys.sort_by_key(|(_, entry)| &entry.origin);
+        let keys = keys.into_iter().take(PROBLEMS_MAX + 1);
         let keys = keys.map(|(key, entry)| {
+            let shown = excerpt(key);
             let keys_of = |table: &str| -> Vec<&str> {
                 let start = format!("{table}.");
                 let keys = known.iter().copied();
@@ -270,7 +283,7 @@ impl RawConfig {
                     .filter(|key| !key.contains('.'))
                     .collect();
                 format!(
-                    "`{key}` is a table, with the keys {}{}",
+                    "`{shown}` is a table, with the keys {}{}",
                     keys_of(key).join(", "),
                     did_you_mean(key, &others)
                 )
@@ -281,30 +294,37 @@ impl RawConfig {
                 // The table's name is right, so it makes no other key similar.
                 let names: Vec<&str> = of_table.iter().map(|key| &key[table.len() + 1..]).collect();
                 match nearest(name, &names) {
-                    Some(near) => format!("unknown key `{key}` (did you mean `{table}.{near}`?)"),
+                    Some(near) => format!("unknown key `{shown}` (did you mean `{table}.{near}`?)"),
                     None => format!(
-                        "unknown key `{key}`; the table has the keys {}",
+                        "unknown key `{shown}`; the table has the keys {}",
                         of_table.join(", ")
                     ),
                 }
             } else {
-                format!("unknown key `{key}`{}", did_you_mean(key, known))
+                format!("unknown key `{shown}`{}", did_you_mean(key, known))
             };
             (entry.origin.clone(), text)
         });
+        let is_start_of_key = |start: &str| {
+            let mut from_here = self.entries.range(start.to_owned()..);
+            from_here
+                .next()
+                .is_some_and(|(key, _)| key.starts_with(start))
+        };
         let tables = self.tables.iter().filter_map(|(name, origin)| {
+            let shown = excerpt(name);
             let start = format!("{name}.");
             let text = if known.contains(&name.as_str()) {
-                format!("`{name}` is a key and not a table")
-            } else if holds_keys(name) || self.entries.keys().any(|key| key.starts_with(&start)) {
+                format!("`{shown}` is a key and not a table")
+            } else if holds_keys(name) || is_start_of_key(&start) {
                 return None;
             } else {
                 let tables = known.iter().filter_map(|key| Some(key.rsplit_once('.')?.0));
                 let hint = did_you_mean(name, &tables.collect::<Vec<_>>());
-                format!("unknown table `{name}`{hint}")
+                format!("unknown table `{shown}`{hint}")
             };
             Some((origin.clone(), text))
         });
-        keys.chain(tables).collect()
+        keys.chain(tables.take(PROBLEMS_MAX + 1)).collect()
     }
 }

@@ -1,6 +1,6 @@
 //! Resolves one key at a time, and collects what is wrong with all of them.
 
-use super::raw::{Entry, Origin, RawConfig};
+use super::raw::{Entry, Origin, PROBLEMS_MAX, RawConfig};
 use super::removed::removed_in;
 use super::setting_values::SettingValues;
 use serde::de::DeserializeOwned;
@@ -9,8 +9,12 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 use tapeloop::error::{Error, Result};
+use tapeloop_error::internal::{cut, excerpt};
 use tapeloop_files::did_you_mean;
 use toml::Value;
+
+/// The most bytes of one problem: a message lists the names that a key takes, and may quote a value.
+const PROBLEM_BYTES_MAX: usize = 4096;
 
 /// Reads the values of a config by key.
 ///
@@ -68,7 +72,14 @@ impl Resolver {
     pub(super) fn problem(&mut self, key: &str, text: impl Display) {
         let origin = self.raw.entries.get(key);
         let origin = origin.map(|entry| entry.origin.clone());
-        self.problems.push((origin, format!("`{key}`: {text}")));
+        let text = cut(text.to_string(), PROBLEM_BYTES_MAX);
+        self.problems
+            .push((origin, format!("`{}`: {text}", excerpt(key))));
+    }
+
+    /// Whether there are more problems than a message lists. Looking for further ones takes time alone.
+    pub(super) fn has_many_problems(&self) -> bool {
+        self.problems.len() > PROBLEMS_MAX
     }
 
     /// Records an error about the value of `key`.
@@ -198,6 +209,7 @@ impl Resolver {
         let choice = find(&text);
         if choice.is_none() {
             let hint = did_you_mean(&text, &names);
+            let text = excerpt(text);
             self.problem(
                 key,
                 format!("{text:?} is not one of {}{hint}", quoted.join(", ")),
@@ -258,9 +270,12 @@ impl Resolver {
         self.takes(key, SettingValues::Choice(known.to_vec()).or_list());
         let (names, _) = self.texts(key)?;
         for (index, name) in names.iter().enumerate() {
+            if self.has_many_problems() {
+                break;
+            }
             if !known.contains(&name.as_str()) {
                 let hint = did_you_mean(name, known);
-                self.problem(key, format!("unknown name `{name}`{hint}"));
+                self.problem(key, format!("unknown name `{}`{hint}", excerpt(name)));
             } else if names[..index].contains(name) {
                 self.problem(key, format!("{name:?} is there twice"));
             }
@@ -315,7 +330,11 @@ impl Resolver {
             Some(origin) => format!("{origin}: {text}"),
             None => text.clone(),
         });
-        Err(Error::config(lines.collect::<Vec<_>>().join("\n")))
+        let mut lines: Vec<String> = lines.take(PROBLEMS_MAX).collect();
+        if self.has_many_problems() {
+            lines.push(format!("and more than {PROBLEMS_MAX} problems in all"));
+        }
+        Err(Error::config(lines.join("\n")))
     }
 }
 

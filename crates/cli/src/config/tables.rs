@@ -9,6 +9,7 @@ use super::setting_values::SettingValues;
 use serde_json::{Value as Json, json};
 use tapeloop::features::{FeatureConfig, FeatureName, RowKind, Setting, TableName};
 use tapeloop_annotations::{Level, WantedColumns};
+use tapeloop_error::internal::excerpt;
 use tapeloop_files::did_you_mean;
 
 /// The level of zstd that is the default of `tables.compression_level`.
@@ -341,7 +342,11 @@ fn resolve_written(keys: &mut Resolver) -> TableSet {
         .find(|name| OutputTable::of_name(name).is_none());
     if wrong.is_some() || names.is_empty() {
         let found = wrong.map_or("no table is named".to_owned(), |name| {
-            format!("there is no table \"{name}\"{}", did_you_mean(name, &all))
+            format!(
+                "there is no table \"{}\"{}",
+                excerpt(name),
+                did_you_mean(name, &all)
+            )
         });
         keys.problem(KEY, format!("{found}; choose from {}", all.join(", ")));
     }

@@ -8,6 +8,7 @@ mod replace;
 mod resume;
 
 use super::tables::{folders, part_of_name};
+pub use replace::RECORD_BYTES_MAX;
 pub use resume::{Committed, Found, Interrupted, RESUME, decides_no_value, find};
 use serde_json::{Value as Json, json};
 use std::collections::HashSet;
@@ -15,7 +16,7 @@ use std::fs::{self, File};
 use std::io::{ErrorKind as IoKind, Write};
 use std::path::{Path, PathBuf};
 use tapeloop::error::{Context, Error, Result};
-use tapeloop_files::{FileId, LOCK, check_name, lock};
+use tapeloop_files::{Existing, FileId, LOCK, check_name, lock, open_to_write};
 use tapeloop_files::{current_folder, path_of, shown};
 use tapeloop_inputs::STDIN;
 
@@ -109,7 +110,7 @@ impl OutputFolder {
         Ok(OutputFolder {
             named,
             earlier,
-            rejected: File::create_new(&rejected).within(|| shown(&rejected))?,
+            rejected: open_to_write(&rejected, Existing::Refused)?,
             rejected_bytes: 0,
             path,
             _lock: lock,
@@ -193,9 +194,9 @@ impl OutputFolder {
 /// Whether a run with this config may replace the results in a folder without being asked to: they
 /// have the same config and inputs, or they are complete and have no structure.
 fn may_replace(path: &Path, config: &Json) -> bool {
-    let text = fs::read(path.join(RECORD)).unwrap_or_default();
-    let record = serde_json::from_slice::<Json>(&text);
+    let record = replace::read_record(&path.join(RECORD));
     record.is_ok_and(|record| {
+        let record = record.unwrap_or_default();
         let is_same = record["config"].is_object()
             && record["config"] == *config
             && record["current_folder"] == json!(current_folder())

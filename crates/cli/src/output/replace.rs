@@ -18,7 +18,7 @@ use std::io::ErrorKind as IoKind;
 use std::path::{Path, PathBuf};
 use tapeloop::error::{Context, Result};
 use tapeloop_files::shown;
-use tapeloop_files::{check_name, sync_folder, temporary_name};
+use tapeloop_files::{check_name, open_file, read_all, sync_folder, temporary_name};
 
 const REPLACING: &str = "replacing";
 
@@ -71,7 +71,14 @@ pub(super) fn resume(named: &Path) -> Result<()> {
     let new = named.join(NEW);
     let is_replacing =
         read_record(&named.join(RECORD))?.is_some_and(|record| record["state"] == REPLACING);
-    if !is_replacing || !is_folder(&new)? {
+    if !is_replacing {
+        // A run that was killed after it moved everything leaves the folder.
+        if is_folder(&new).is_ok_and(|is_there| is_there) && results_in(&new)?.is_empty() {
+            remove_empty(&new);
+        }
+        return Ok(());
+    }
+    if !is_folder(&new)? {
         return Ok(());
     }
     let record = new.join(RECORD);
@@ -194,21 +201,29 @@ fn apply_all(named: &Path, operations: &[FileOperation]) -> Result<()> {
     operations.iter().try_for_each(FileOperation::apply)?;
     let new = named.join(NEW);
     remove_results(&new)?;
-    // A folder in which the user has put something stays.
-    let left = folders().map(|folder| new.join(folder));
-    for folder in left.chain([new.clone()]) {
-        let _ = fs::remove_dir(folder);
-    }
+    remove_empty(&new);
     Ok(())
 }
+
+/// Removes the folder of the new results. A folder in which the user has put something stays.
+fn remove_empty(new: &Path) {
+    let left = folders().map(|folder| new.join(folder));
+    for folder in left.chain([new.to_owned()]) {
+        let _ = fs::remove_dir(folder);
+    }
+}
+
+/// The largest `run.json` in bytes.
+pub const RECORD_BYTES_MAX: u64 = 1 << 28;
 
 /// Reads a `run.json`. Returns `None` if there is no file, or if it is not JSON.
 ///
 /// # Errors
 /// A link or a FIFO has the name, or the file cannot be read.
-fn read_record(path: &Path) -> Result<Option<Json>> {
+pub(super) fn read_record(path: &Path) -> Result<Option<Json>> {
     check_name(path)?;
-    match fs::read(path) {
+    let read = open_file(path).and_then(|file| read_all(file, RECORD_BYTES_MAX));
+    match read {
         Ok(text) => Ok(serde_json::from_slice(&text).ok()),
         Err(error) if error.kind() == IoKind::NotFound => Ok(None),
         Err(error) => Err(error).within(|| shown(path)),
@@ -335,6 +350,8 @@ mod tests {
                     again.retain(|step| !matches!(step, FileOperation::Sync(_)));
                     assert_eq!(again, left);
                 }
+                resume(folder).unwrap();
+                assert!(!folder.join(NEW).exists(), "killed after {kill} operations");
                 drop(OutputFolder::claim(folder, &[], true, &[], &Json::Null).unwrap());
                 let found = contents(folder);
                 assert_eq!(found[Path::new(REJECTED)], "new");

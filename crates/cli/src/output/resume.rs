@@ -11,13 +11,13 @@ use crate::tables::{PartFiles, PartStatistics, part_of_name};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use std::collections::HashSet;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use tapeloop::error::{Context, Error, Result};
 use tapeloop_annotations::Matches;
 use tapeloop_files::shown;
-use tapeloop_files::{LOCK, check_name, lock};
+use tapeloop_files::{Existing, LOCK, lock, open_to_write};
 use tapeloop_inputs::InputRange;
 
 /// The key of `run.json` with the [`Committed`] parts.
@@ -231,8 +231,7 @@ pub fn find(named: &Path, header: &Json) -> Result<Found> {
 }
 
 fn record_in(folder: &Path) -> Option<Json> {
-    let text = fs::read(folder.join(RECORD)).ok()?;
-    serde_json::from_slice(&text).ok()
+    replace::read_record(&folder.join(RECORD)).ok()?
 }
 
 /// What decides the bytes of the results and differs between two records of runs.
@@ -307,19 +306,10 @@ impl Interrupted {
             }
         }
         let rejected = path.join(REJECTED);
-        check_name(&rejected)?;
-        let open = || {
-            let mut options = OpenOptions::new();
-            let mut file = options
-                .write(true)
-                .create(true)
-                .truncate(false)
-                .open(&rejected)?;
-            file.set_len(committed.rejected_bytes)?;
-            file.seek(SeekFrom::End(0))?;
-            Ok::<_, std::io::Error>(file)
-        };
-        let file = open().within(|| shown(&rejected))?;
+        let mut file = open_to_write(&rejected, Existing::Kept)?;
+        let cut = file.set_len(committed.rejected_bytes);
+        cut.and_then(|()| file.seek(SeekFrom::End(0)))
+            .within(|| shown(&rejected))?;
         let earlier = if path == named {
             HashSet::new()
         } else {

@@ -4,6 +4,7 @@ use super::column::Column;
 use super::part_file::{Encoded, FileFormat, FileSpec, Format, Task};
 use super::row_group::RowGroup;
 use super::statistics::ValueStatistics;
+use crate::terminal::for_terminal;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float16Type, Float32Type, Float64Type, Int32Type, Int64Type};
 use arrow_array::{Array, ArrayRef, BooleanArray, PrimitiveArray, StringArray};
@@ -38,7 +39,7 @@ pub(super) struct TextFile<L> {
 
 impl<L: Lines> FileFormat for TextFile<L> {
     fn start(mut file: File, spec: &FileSpec) -> Result<Self> {
-        file.write_all(&L::header(&spec.columns)?)?;
+        file.write_all(&for_terminal(&file, &L::header(&spec.columns)?))?;
         Ok(TextFile {
             file,
             columns: Arc::clone(&spec.columns),
@@ -71,7 +72,7 @@ impl<L: Lines> Format for TextFile<L> {
 
     fn write(&mut self, encoded: Vec<Vec<u8>>) -> Result<()> {
         for lines in encoded {
-            self.file.write_all(&lines)?;
+            self.file.write_all(&for_terminal(&self.file, &lines))?;
         }
         Ok(())
     }

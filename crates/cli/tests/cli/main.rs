@@ -55,6 +55,10 @@ mod resume;
 mod sequences;
 mod sheets;
 mod signals;
+#[cfg(unix)]
+mod special_files;
+#[cfg(unix)]
+mod terminal;
 mod trajectories;
 mod validate;
 #[cfg(target_os = "linux")]

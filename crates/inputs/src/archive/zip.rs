@@ -9,11 +9,11 @@ use rawzip::{
     CompressionMethod, FileReader, RECOMMENDED_BUFFER_SIZE, ZipArchive, ZipArchiveEntryWayfinder,
     ZipFileHeaderRecord,
 };
-use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tapeloop_error::{Error, Result};
+use tapeloop_files::open_file;
 use tapeloop_structure::internal::Compression;
 use tapeloop_structure::{Reader, Structure};
 
@@ -56,7 +56,7 @@ impl Zip {
     /// # Errors
     /// Fails if the file cannot be opened, or is no ZIP archive.
     pub(super) fn open(path: &Path, options: &ArchiveOptions) -> Result<Self> {
-        let mut file = File::open(path)?;
+        let mut file = open_file(path)?;
         let bytes = file.metadata()?.len();
         let mut buffer = vec![0; RECOMMENDED_BUFFER_SIZE];
         let read = file.read(&mut buffer)?;

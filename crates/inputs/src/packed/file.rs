@@ -25,9 +25,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tapeloop_error::internal::excerpt;
 use tapeloop_error::{Context, Error, Result};
-use tapeloop_files::kind_of;
 use tapeloop_files::quietly;
 use tapeloop_files::shown;
+use tapeloop_files::{kind_of, open_file};
 use tapeloop_structure::internal::BudgetShare;
 use tapeloop_structure::{Format, ReadBudget, ReadLimits, Structure};
 
@@ -396,7 +396,7 @@ fn read_footer(path: &Path) -> Result<(File, u64, Vec<u8>)> {
         ));
         return Err(error.fix("name a file, or the folder of a set"));
     }
-    let mut file = File::open(path)?;
+    let mut file = open_file(path)?;
     let bytes = file.metadata()?.len();
     let not_arrow = || {
         let name = path.file_name().unwrap_or_default().to_string_lossy();

@@ -5,6 +5,7 @@ use super::args::Cli;
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, Command, CommandFactory};
 use clap_complete::Shell;
+use clap_mangen::Man;
 use std::env;
 use std::ffi::OsStr;
 use std::path::Path;
@@ -92,10 +93,25 @@ fn with_values(command: Command, values: &[(&str, Vec<String>)]) -> Command {
 /// Writes the manual pages into `folder`, and returns the exit code.
 ///
 /// # Errors
-/// A page cannot be written.
+/// A page cannot be written, or a link or a FIFO has its name.
 pub(super) fn manual(folder: &Path) -> Result<u8> {
-    clap_mangen::generate_to(Cli::command(), folder).within(|| shown(folder))?;
+    let mut command = Cli::command().disable_help_subcommand(true);
+    command.build();
+    write_pages(command, folder)?;
     Ok(GOOD)
+}
+
+/// Writes the page of a command, and those of its subcommands.
+fn write_pages(command: Command, folder: &Path) -> Result<()> {
+    let listed = command.get_subcommands();
+    for subcommand in listed.filter(|command| !command.is_hide_set()) {
+        write_pages(subcommand.clone(), folder)?;
+    }
+    let page = Man::new(command);
+    let path = folder.join(page.get_filename());
+    let mut text = Vec::new();
+    page.render(&mut text).within(|| shown(&path))?;
+    tapeloop_files::replace(&path, &text)
 }
 
 #[cfg(test)]

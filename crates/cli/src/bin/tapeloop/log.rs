@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
 use tapeloop_cli::terminal::complain;
+use tapeloop_error::internal::printable_lines;
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt::format::Writer;
@@ -11,12 +12,26 @@ use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// Standard error, which may be closed; errors of writing are ignored.
-struct Stderr;
+/// What begins a sequence of control characters.
+const ESCAPE: &str = "\x1b";
+
+/// Standard error, which may be closed; errors of writing are ignored. Control characters are escaped, but for
+/// the layer's own colours: the layer itself escapes those of a message.
+struct Stderr {
+    has_colours: bool,
+}
 
 impl Write for Stderr {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        let _ = io::stderr().write_all(line);
+        let text = String::from_utf8_lossy(line);
+        let mut stderr = io::stderr().lock();
+        for (index, part) in text.split(ESCAPE).enumerate() {
+            if index > 0 {
+                let escape = if self.has_colours { ESCAPE } else { r"\u001b" };
+                let _ = stderr.write_all(escape.as_bytes());
+            }
+            let _ = stderr.write_all(printable_lines(part).as_bytes());
+        }
         Ok(line.len())
     }
 
@@ -54,9 +69,10 @@ where
 /// time and level, it has warnings alone. `NO_COLOR` turns colours off.
 pub(super) fn start() {
     let is_plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let has_colours = !is_plain && io::stderr().is_terminal();
     let lines = layer()
-        .with_writer(|| Stderr)
-        .with_ansi(!is_plain && io::stderr().is_terminal())
+        .with_writer(move || Stderr { has_colours })
+        .with_ansi(has_colours)
         .with_target(false);
     let lines = match filter() {
         Some(filter) => lines.with_filter(filter).boxed(),

@@ -32,15 +32,19 @@ mod validate;
 mod waits;
 
 use args::{Cli, Command, FeaturesArgs, GraphArgs, KernelCommand};
+use std::borrow::Cow;
+use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 use tapeloop::error::Result;
 use tapeloop_cli::exit_codes::{self, GOOD};
 use tapeloop_cli::feature_list::{self, Listing};
 use tapeloop_cli::terminal::{complain, final_code, note, say};
+use tapeloop_error::internal::printable;
 
 fn main() -> ExitCode {
     memory::set_up_allocator();
+    signals::ignore_size_limit();
     let cli = match misuse::parse() {
         Ok(cli) => cli,
         Err(help_or_mistake) => return print(&help_or_mistake),
@@ -57,9 +61,21 @@ fn main() -> ExitCode {
 /// Prints the help or the version to standard output, or a mistake of the command line to standard
 /// error.
 fn print(text: &clap::Error) -> ExitCode {
-    let printed = text.print();
-    if !text.use_stderr() {
-        note(printed.and_then(|()| std::io::stdout().flush()));
+    let is_printable =
+        |arg: OsString| matches!(printable(arg.as_encoded_bytes()), Cow::Borrowed(_));
+    // clap leaves some control characters of the arguments as they are.
+    if !std::env::args_os().all(is_printable) {
+        let plain = text.render().to_string();
+        if text.use_stderr() {
+            complain(plain.trim_end());
+        } else {
+            say(&plain);
+        }
+    } else {
+        let printed = text.print();
+        if !text.use_stderr() {
+            note(printed.and_then(|()| std::io::stdout().flush()));
+        }
     }
     ExitCode::from(final_code(text.exit_code() as u8))
 }

@@ -3,7 +3,6 @@
 use super::args::MethodsArgs;
 use serde_json::{Map, Value as Json};
 use std::fmt::Write;
-use std::fs;
 use std::path::Path;
 use tapeloop::error::{Context, Error, Result};
 use tapeloop::features::{ColumnDecl, FeatureConfig, FeatureName, Setting};
@@ -12,9 +11,9 @@ use tapeloop_bench::internal::format::{counted, whole};
 use tapeloop_cli::config::{Config, RawConfig, setting_json};
 use tapeloop_cli::exit_codes::GOOD;
 use tapeloop_cli::feature_list::wrap;
-use tapeloop_cli::output::{RECORD, decides_no_value};
+use tapeloop_cli::output::{RECORD, RECORD_BYTES_MAX, decides_no_value};
 use tapeloop_cli::terminal::say;
-use tapeloop_files::shown;
+use tapeloop_files::{open_file, read_all, shown};
 
 /// A BibTeX entry for each publication that a feature's source names.
 const REFERENCES: &str = include_str!("references.bib");
@@ -42,7 +41,8 @@ pub(super) fn methods(args: &MethodsArgs) -> Result<u8> {
 }
 
 fn read(path: &Path) -> Result<Json> {
-    let text = fs::read(path).map_err(|error| {
+    let text = open_file(path).and_then(|file| read_all(file, RECORD_BYTES_MAX));
+    let text = text.map_err(|error| {
         Error::io(error).fix("give the folder that `tapeloop run` wrote, which has run.json")
     })?;
     serde_json::from_slice(&text)

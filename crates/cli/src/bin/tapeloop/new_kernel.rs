@@ -1,13 +1,12 @@
 //! `tapeloop kernel new`: a kernel of one's own that works.
 
-use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
-use tapeloop::error::{Context, Error, ErrorKind, Result};
+use tapeloop::error::{Context, Error, Result};
 use tapeloop::features::{OwnKernel, OwnKernelSettings};
 use tapeloop_cli::exit_codes::GOOD;
 use tapeloop_cli::terminal::say;
-use tapeloop_files::shown;
+use tapeloop_files::{Existing, open_to_write, shown};
 
 const TEXT: &str = include_str!("new_kernel.cu");
 const CONFIG: &str = include_str!("new_kernel.toml");
@@ -43,11 +42,9 @@ pub(super) fn new_kernel(path: &Path) -> Result<u8> {
     for (extension, text) in [("cu", TEXT), ("toml", CONFIG)] {
         let path = path.with_extension(extension);
         let text = text.replace(NAME, name);
-        let written = OpenOptions::new().write(true).create_new(true).open(&path);
-        let written = written.and_then(|mut file| file.write_all(text.as_bytes()));
-        written
-            .map_err(|error| Error::new(ErrorKind::Io, error.to_string()).fix("give another name"))
-            .within(|| shown(&path))?;
+        let file = open_to_write(&path, Existing::Refused);
+        let mut file = file.map_err(|error| error.fix("give another name"))?;
+        file.write_all(text.as_bytes()).within(|| shown(&path))?;
         say(&format!("wrote {}\n", shown(&path)));
     }
     let name = shown(path);

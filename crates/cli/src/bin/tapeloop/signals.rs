@@ -1,9 +1,19 @@
-//! Ctrl-C and the termination signals.
+//! Ctrl-C, the termination signals, and the one of the limit of file sizes.
 
 use tapeloop::error::{Error, ErrorKind, Result};
 use tapeloop_cli::exit_codes::INTERRUPTED;
 use tapeloop_cli::interrupt::Interrupt;
 use tapeloop_cli::terminal::complain;
+
+/// Makes a write beyond the limit of file sizes (`ulimit -f`) an error, which names the file. By default the
+/// system ends the program with SIGXFSZ.
+pub(super) fn ignore_size_limit() {
+    // SAFETY: ignoring a signal runs no code when it arrives.
+    #[cfg(unix)]
+    unsafe {
+        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+    }
+}
 
 /// Installs the signal handler. The first signal asks the run to end in order, the second one exits the
 /// program at once.

@@ -41,7 +41,7 @@ impl TimelineFolder {
         ];
         for (name, text) in FILES.iter().zip(texts) {
             let path = self.0.join(name);
-            tapeloop_files::replace(&path, text.as_bytes()).within(|| shown(&path))?;
+            tapeloop_files::replace(&path, text.as_bytes())?;
         }
         Ok(())
     }

@@ -140,16 +140,22 @@ fn make_safe(dir: &Path) -> io::Result<()> {
     check_rights(&std::fs::metadata(dir)?)
 }
 
+/// Bytes that no file of the cache has: kernels for one device take some megabytes.
+const FILE_BYTES_MAX: u64 = 1 << 30;
+
 /// Reads a file that only this user may have written.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let mut file = File::open(path)?;
+    let file = File::open(path)?;
     let found = file.metadata()?;
     if !found.is_file() {
         return Err(io::Error::other("it is not a regular file"));
     }
     check_rights(&found)?;
     let mut content = Vec::new();
-    file.read_to_end(&mut content)?;
+    let read = (&file).take(FILE_BYTES_MAX).read_to_end(&mut content)?;
+    if read as u64 == FILE_BYTES_MAX {
+        return Err(io::Error::other("it is too large"));
+    }
     Ok(content)
 }
 
@@ -189,7 +195,7 @@ fn write(dir: &Path, key: &str, content: &[u8]) -> io::Result<()> {
     let temporary = dir.join(format!("{key}.{process}.{count}"));
     let content = [&Sha256::digest(content)[..], content].concat();
     let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true);
+    options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let written = options

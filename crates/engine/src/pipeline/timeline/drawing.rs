@@ -97,8 +97,13 @@ const IN_FLIGHT: Row = Row {
     stage: Stage::Device,
 };
 
+/// The most slots that are drawn: more than several devices have, and a drawing that browsers show.
+const SLOTS_DRAWN_MAX: usize = 1024;
+
 impl Timeline {
     /// Draws the timeline as an SVG file, for light and dark grounds. `title` says what ran.
+    ///
+    /// Of more than 1,024 slots it draws the first ones.
     ///
     /// The drawing shows the latest complete window of sampled batches, from the moment when no
     /// earlier batch is left in a slot.
@@ -121,7 +126,8 @@ impl Timeline {
             0 | 1 => 0.0,
             devices => (devices - 1) as f64 * (10.0 + SECTION),
         };
-        let end = slots + headings + self.slots as f64 * ROW_STEP;
+        let slots_drawn = self.slots.min(SLOTS_DRAWN_MAX);
+        let end = slots + headings + slots_drawn as f64 * ROW_STEP;
         axis(&mut svg, &shown, AXIS, end - ROW_STEP + ROW + 4.0);
         let mut draw = Drawing {
             svg,
@@ -148,7 +154,7 @@ impl Timeline {
         draw.y = slots;
         let share_of = "share of the time in use";
         let mut section = None;
-        for slot in 0..self.slots {
+        for slot in 0..slots_drawn {
             let device = self.device_of(slot);
             if section.is_some_and(|before| before != device) {
                 draw.y += 10.0 + SECTION;
@@ -177,10 +183,13 @@ impl Timeline {
             let share = self.covered(IN_SLOT, |span| span.slot == slot, &draw.shown);
             draw.share(share, None);
         }
-        let mut notes = vec![
+        let left_out = self.slots - slots_drawn;
+        let left_out = (left_out > 0).then(|| format!("{left_out} further slots are not drawn."));
+        let mut notes: Vec<&str> = left_out.iter().map(String::as_str).collect();
+        notes.push(
             "A gap in filling is time without input, and a gap in a slot is time in which it is free. \
              Numbers are those of batches.",
-        ];
+        );
         if is_timed {
             notes.push(
                 "Kernels reach from a batch's last upload to its last kernel. Timestamps slow the \

@@ -19,9 +19,10 @@ use tapeloop_bench::record::{
 };
 use tapeloop_bench::reference::{Answer, ReferenceProgram};
 use tapeloop_cli::exit_codes::{GOOD, REJECTED};
+use tapeloop_cli::output::RECORD_BYTES_MAX;
 use tapeloop_cli::plan::thread_pool;
 use tapeloop_error::internal::excerpt;
-use tapeloop_files::shown;
+use tapeloop_files::{open_file, read_text, shown};
 
 /// Maximum number of passes over all files, as a pass takes long.
 const ROUNDS_MAX: usize = 3;
@@ -141,7 +142,7 @@ impl FileWork<'_> {
             Ok(format!("{}\n", path.display()))
         });
         let lines = lines.collect::<Result<String>>()?;
-        tapeloop_files::replace(&list, lines.as_bytes()).within(|| shown(&list))?;
+        tapeloop_files::replace(&list, lines.as_bytes())?;
         let list = list.canonicalize().within(|| shown(&list))?;
         let tools = match &mut program {
             None => Vec::new(),
@@ -326,7 +327,8 @@ impl FileWork<'_> {
             return Err(Error::new(ErrorKind::Io, text));
         }
         let place = output.join("run.json");
-        let text = fs::read_to_string(&place).within(|| shown(&place))?;
+        let text = open_file(&place).and_then(|file| read_text(file, RECORD_BYTES_MAX));
+        let text = text.within(|| shown(&place))?;
         let record: Json = serde_json::from_str(&text)
             .map_err(|error| Error::new(ErrorKind::Io, error.to_string()))
             .within(|| shown(&place))?;

@@ -200,7 +200,7 @@ fn measure(
         .iter_mut()
         .for_each(|record| record.run.is_partial = is_partial);
     let page = config.output.join(REPORT);
-    tapeloop_files::replace(&page, report::html(&records)?.as_bytes()).within(|| shown(&page))?;
+    tapeloop_files::replace(&page, report::html(&records)?.as_bytes())?;
     // The page has what was measured before the error.
     measured?;
     if !quiet {

@@ -1,11 +1,10 @@
 //! The reference programs that a file lists; `scripts/build_references.sh` writes one.
 
 use serde::Deserialize;
-use std::fs;
 use std::path::Path;
 use tapeloop::error::{Context, Error, Result};
 use tapeloop_bench::reference::{Answer, ReferenceProgram};
-use tapeloop_files::shown;
+use tapeloop_files::{open_file, read_text, shown};
 
 /// The running reference programs, by what they do.
 #[derive(Default)]
@@ -28,6 +27,9 @@ struct Reference {
     command: Vec<String>,
 }
 
+/// The largest list of references in bytes.
+const LIST_BYTES_MAX: u64 = 1 << 20;
+
 impl References {
     /// Starts all programs of a file. A program that does not start is skipped with a warning.
     ///
@@ -40,7 +42,8 @@ impl References {
             return Ok(references);
         };
         let place = || shown(path);
-        let text = fs::read_to_string(path)
+        let text = open_file(path)
+            .and_then(|file| read_text(file, LIST_BYTES_MAX))
             .map_err(|error| Error::config(error.to_string()))
             .within(place)?;
         for command in commands(&text).within(place)? {

@@ -35,7 +35,7 @@ use tapeloop_cli::terminal::complain;
 use tapeloop_cli::{exit_codes, reading};
 use tapeloop_error::internal::printable;
 use tapeloop_files::FileId;
-use tapeloop_files::{path_of, shown};
+use tapeloop_files::{open_file, path_of, read_all, shown};
 use tapeloop_inputs::{Archives, Shard, Source, Sources, structure_name};
 use target::{Outputs, Target};
 use text::{Model, ModelValues, Painted};
@@ -414,7 +414,8 @@ impl Painter {
             });
         }
         if let Some((column, target)) = &self.column {
-            let (text, format) = text_of(source, std::fs::read(&path)?, &self.limits)?;
+            let bytes = read_all(open_file(&path)?, u64::from(self.limits.text_bytes_max))?;
+            let (text, format) = text_of(source, bytes, &self.limits)?;
             let to = target.place(&path, &[file], &mut self.outputs)?;
             target::check_format(&to, format)?;
             let values = |(structure, table): (Structure, FeatureTable)| Model {

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use tapeloop::error::{Context, Error, Result};
 use tapeloop::structure::Format;
-use tapeloop_cli::terminal::note;
+use tapeloop_cli::terminal::{for_terminal, note};
 use tapeloop_files::shown;
 use tapeloop_files::{FileId, check_name};
 use tapeloop_structure::internal::Compression;
@@ -186,7 +186,8 @@ pub(super) fn check_format(path: &Path, format: Format) -> Result<()> {
 pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     if path == Path::new(STDOUT) {
         let mut stdout = io::stdout().lock();
-        note(stdout.write_all(bytes).and_then(|()| stdout.flush()));
+        let written = stdout.write_all(&for_terminal(&stdout, bytes));
+        note(written.and_then(|()| stdout.flush()));
         return Ok(());
     }
     let place = || shown(path);
@@ -199,7 +200,7 @@ pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).within(place)?;
     }
-    tapeloop_files::replace(path, packed.as_deref().unwrap_or(bytes)).within(place)
+    tapeloop_files::replace(path, packed.as_deref().unwrap_or(bytes))
 }
 
 fn pack(compression: Compression, bytes: &[u8]) -> std::io::Result<Vec<u8>> {

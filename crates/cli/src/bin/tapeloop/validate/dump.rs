@@ -8,7 +8,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use tapeloop::error::{Context, Result};
 use tapeloop::structure::{BFactorKind, Structure};
-use tapeloop_files::shown;
+use tapeloop_files::{Existing, open_to_write, shown};
 
 const RESIDUES: &str = "source\tmodel\tres_index\tchain\tchain_id\tauth_seq\tposition\tins\tcomp\tparent\taa\t\
                         break_before\tnx\tny\tnz\tcax\tcay\tcaz\tcx\tcy\tcz\tox\toy\toz\tcbx\tcby\tcbz\t\
@@ -33,11 +33,10 @@ impl Dump {
     /// # Errors
     /// The tables cannot be written.
     pub(super) fn create(folder: &Path) -> Result<Self> {
-        let place = || shown(folder);
-        std::fs::create_dir_all(folder).within(place)?;
+        std::fs::create_dir_all(folder).within(|| shown(folder))?;
         Ok(Dump {
-            residues: create(folder, "residues.tsv", RESIDUES).within(place)?,
-            atoms: create(folder, "atoms.tsv", ATOMS).within(place)?,
+            residues: create(folder, "residues.tsv", RESIDUES)?,
+            atoms: create(folder, "atoms.tsv", ATOMS)?,
             ligands: None,
             folder: folder.to_owned(),
         })
@@ -73,8 +72,9 @@ impl Dump {
 }
 
 /// Creates a table with its header.
-fn create(folder: &Path, name: &str, header: &str) -> io::Result<BufWriter<File>> {
-    let mut file = BufWriter::new(File::create(folder.join(name))?);
+fn create(folder: &Path, name: &str, header: &str) -> Result<BufWriter<File>> {
+    let file = open_to_write(&folder.join(name), Existing::Emptied)?;
+    let mut file = BufWriter::new(file);
     writeln!(file, "{header}")?;
     Ok(file)
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 use tapeloop::error::{Context, Error, ErrorKind, Result};
-use tapeloop_files::shown;
+use tapeloop_files::{replace, shown};
 
 /// The script that compares; the others are its modules.
 const ENTRY: &str = "make_tables.py";
@@ -87,7 +87,7 @@ impl Python {
         let place = || shown(folder);
         fs::create_dir_all(folder).within(place)?;
         for (name, text) in SCRIPTS {
-            fs::write(folder.join(name), text).within(place)?;
+            replace(&folder.join(name), text.as_bytes())?;
         }
         let mut command = Command::new(&self.name);
         command.arg(folder.join(ENTRY)).arg(dump);

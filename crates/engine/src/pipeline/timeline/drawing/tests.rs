@@ -202,6 +202,27 @@ fn the_rows_of_several_devices_have_their_names() {
 }
 
 #[test]
+fn a_drawing_has_a_limited_number_of_slots() {
+    let mut timeline = Timeline {
+        spans: vec![Span {
+            batch: 0,
+            slot: 0,
+            kind: SpanKind::Fill,
+            start_ns: 0,
+            end_ns: 10,
+        }],
+        slots: usize::MAX,
+        ..Timeline::default()
+    };
+    for devices in [1, 3] {
+        timeline.devices = vec!["A".to_owned(); devices];
+        let drawn = timeline.to_svg(&Statistics::default(), "any");
+        assert!(drawn.contains("slot 1023") && !drawn.contains("slot 1024"));
+        assert!(drawn.contains("further slots are not drawn"));
+    }
+}
+
+#[test]
 fn spans_with_any_values_are_drawn() {
     const VALUES: [u64; 5] = [0, 1, 7, u64::MAX - 1, u64::MAX];
     let any = |place: usize| VALUES[place % VALUES.len()];
