@@ -382,5 +382,5 @@ fn a_dictionary_that_cannot_be_read_is_named() {
     let input = sample("1ubi.pdb");
     let (output, code) = run(&[str_of(&input), "--dry-run", "--set", &setting]);
     let said = text(&output.stderr);
-    assert!(code == 2 && said.contains("it is not a file"), "{said}");
+    assert!(code == 2 && said.contains("a file is read here"), "{said}");
 }
