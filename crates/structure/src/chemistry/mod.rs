@@ -11,6 +11,7 @@ use super::checked_structure::CheckedStructure;
 use super::model::{LigandKind, MISSING, Structure};
 use super::text8::{Text8, text8};
 use bytemuck::{Pod, Zeroable};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use table::KnownResidue;
 
@@ -152,8 +153,16 @@ impl Chemistry {
         }
         builder.chemistry.roles.resize(next, Roles::NONE);
         builder.chemistry.owners.resize(next, u32::MAX);
+        // Ligands that links join have their bonds to each other.
+        let mut molecules: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         for (ligand, start) in structure.ligands.iter().zip(starts) {
-            builder.add(None, start..start + ligand.atoms.len());
+            let atoms = start..start + ligand.atoms.len();
+            builder.own(ChemistrySource::Geometry, atoms.clone());
+            let atoms = atoms.map(|atom| atom as u32);
+            molecules.entry(ligand.molecule).or_default().extend(atoms);
+        }
+        for atoms in molecules.values() {
+            builder.add_perceived(atoms);
         }
         builder.finish()
     }
@@ -282,22 +291,30 @@ impl Builder {
         self.chemistry.owners.resize(end, u32::MAX);
     }
 
-    /// Adds an owner with its atoms.
-    fn add(&mut self, known: Option<&KnownResidue>, atoms: std::ops::Range<usize>) {
+    /// Adds an owner of atoms whose roles are still to come.
+    fn own(&mut self, source: ChemistrySource, atoms: std::ops::Range<usize>) {
         let owner = self.chemistry.sources.len() as u32;
         if self.chemistry.roles.len() < atoms.end {
             self.skip_to(atoms.end);
         }
-        self.chemistry.owners[atoms.clone()].fill(owner);
+        self.chemistry.owners[atoms].fill(owner);
+        self.chemistry.sources.push(source);
+    }
+
+    /// Adds a residue of a polymer, or a cap, with its atoms.
+    fn add(&mut self, known: Option<&KnownResidue>, atoms: std::ops::Range<usize>) {
         let is_known = known.is_some_and(|known| known.has_all(&self.name[atoms.clone()]));
         match known.filter(|_| is_known) {
             Some(known) => {
-                self.chemistry.sources.push(ChemistrySource::Names);
+                self.own(ChemistrySource::Names, atoms.clone());
                 self.add_known(known, atoms);
             }
             None => {
-                self.chemistry.sources.push(ChemistrySource::Geometry);
-                self.add_perceived(atoms);
+                self.own(ChemistrySource::Geometry, atoms.clone());
+                let range: Vec<u32> = atoms.clone().map(|atom| atom as u32).collect();
+                let (groups, bonds) = (self.chemistry.groups.len(), self.chemistry.bonds.len());
+                self.add_perceived(&range);
+                self.link_nitrogen(atoms, groups, bonds);
             }
         }
     }
@@ -326,18 +343,46 @@ impl Builder {
         }
     }
 
-    fn add_perceived(&mut self, atoms: std::ops::Range<usize>) {
-        let start = atoms.start as u32;
-        let perceived =
-            perception::perceive(&self.xyz[atoms.clone()], &self.element[atoms.clone()]);
-        self.chemistry.roles[atoms].copy_from_slice(&perceived.roles);
+    fn add_perceived(&mut self, atoms: &[u32]) {
+        let own = || atoms.iter().map(|&atom| atom as usize);
+        let xyz: Vec<[i32; 3]> = own().map(|atom| self.xyz[atom]).collect();
+        let element: Vec<u8> = own().map(|atom| self.element[atom]).collect();
+        let perceived = perception::perceive(&xyz, &element);
+        for (atom, roles) in own().zip(perceived.roles) {
+            self.chemistry.roles[atom] = roles;
+        }
         let bonds = perceived.bonds.iter();
-        let bonds = bonds.map(|pair| pair.map(|atom| start + atom));
+        let bonds = bonds.map(|pair| pair.map(|atom| atoms[atom as usize]));
         self.chemistry.bonds.extend(bonds);
         for (atom, role, members) in perceived.groups {
-            let members: Vec<u32> = members.iter().map(|member| start + member).collect();
-            self.chemistry.add_group(start + atom, role, &members);
+            let members: Vec<u32> = members
+                .iter()
+                .map(|&member| atoms[member as usize])
+                .collect();
+            self.chemistry
+                .add_group(atoms[atom as usize], role, &members);
         }
+    }
+
+    /// The nitrogen of a peptide bond, whose other carbon is of another residue, is no amine. The
+    /// residue has the groups and bonds from these indices on.
+    fn link_nitrogen(&mut self, atoms: std::ops::Range<usize>, groups: usize, bonds: usize) {
+        let names = &self.name[atoms.clone()];
+        let Some(index) = names.iter().position(|name| *name == text8(b"N")) else {
+            return;
+        };
+        let atom = (atoms.start + index) as u32;
+        let chemistry = &mut self.chemistry;
+        let mut own = chemistry.groups[groups..].iter();
+        if let Some(index) = own.position(|group| group.atom == atom) {
+            chemistry.groups.remove(groups + index);
+        }
+        let bonded = chemistry.bonds[bonds..].iter();
+        let bonded = bonded.filter(|bond| bond[0] == atom);
+        chemistry.roles[atom as usize] = match bonded.count() {
+            0 | 1 => Roles::DONOR,
+            _ => Roles::NONE,
+        };
     }
 
     fn finish(self) -> Chemistry {
