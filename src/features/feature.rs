@@ -4,7 +4,7 @@ use super::columns::ColumnDecl;
 use super::cutoff::Cutoff;
 use super::recorder::FeatureRecorder;
 use crate::error::{Error, Result};
-use crate::structure::Radii;
+use crate::structure::{Components, Radii};
 use std::ops::RangeInclusive;
 
 /// A feature: its settings, its columns, and its launches.
@@ -66,6 +66,8 @@ pub enum Setting {
     Texts(Vec<String>),
     /// A set of radii.
     Radii(Radii),
+    /// A dictionary of components, if there is one.
+    Components(Option<Components>),
 }
 
 impl Setting {
@@ -99,6 +101,7 @@ pub(super) enum SettingField<'a> {
     Choice(&'a mut dyn Choice),
     Texts(&'a mut Vec<String>),
     Radii(&'a mut Radii),
+    Components(&'a mut Option<Components>),
 }
 
 impl SettingField<'_> {
@@ -117,6 +120,7 @@ impl SettingField<'_> {
             SettingField::Choice(choice) => Setting::Choice(choice.word(), choice.words()),
             SettingField::Texts(texts) => Setting::Texts(texts.to_vec()),
             SettingField::Radii(radii) => Setting::Radii(**radii),
+            SettingField::Components(components) => Setting::Components(**components),
         }
     }
 
@@ -148,6 +152,9 @@ impl SettingField<'_> {
             }
             (SettingField::Texts(field), Setting::Texts(texts)) => field.clone_from(texts),
             (SettingField::Radii(field), Setting::Radii(radii)) => *field = *radii,
+            (SettingField::Components(field), Setting::Components(components)) => {
+                *field = *components
+            }
             _ => return Err(unknown_setting_error(key)),
         }
         Ok(())

@@ -4,6 +4,7 @@ use super::layout::{
     Atom, AtomFrame, AtomRoles, Backbone, ChainSpan, Position, ResidueSpan, StructureSpan, Tile,
 };
 use crate::record::Buffer;
+use crate::structure::Components;
 
 /// The channel that every structure by experiment has: the file's B factor of the C-alpha.
 pub const B_CA: &str = "b_ca";
@@ -32,6 +33,8 @@ pub(super) struct Inputs {
     /// Both include atoms of ligands.
     pub(super) roles: Option<Buffer<AtomRoles>>,
     pub(super) frames: Option<Buffer<AtomFrame>>,
+    /// The dictionary for structures that were read without their chemistry.
+    pub(super) components: Option<Components>,
     /// The span of each ligand, `[ligands]`.
     pub(super) ligands: Option<Buffer<ResidueSpan>>,
     /// For each atom of a ligand the index of that ligand in its structure, `[atoms]`; all bits

@@ -87,7 +87,7 @@ pub(super) fn write(
         write_ligands(views.take(buffer), structure, offset);
     }
     if let (Some(roles), Some(frames)) = (inputs.roles, inputs.frames) {
-        let chemistry = chemistry_of(structure);
+        let chemistry = chemistry_of(structure, inputs.components);
         write_roles(views.take(roles), &chemistry);
         write_frames(views.take(frames), &chemistry, structure);
     }

@@ -153,6 +153,8 @@ pub(super) struct FeatureRecorder<'a> {
     pub(super) buffers: FeatureBuffers,
     /// Buffers that are zeroed at the start of each batch.
     zeroed: Vec<Buffer<u32>>,
+    /// Results that are zeroed at the start of each batch.
+    zeroed_counts: Vec<Buffer<i32>>,
     launches: Vec<PendingLaunch>,
     /// Launches of the user's own kernels. They follow the built-in ones, and are never fused.
     own_launches: Vec<OwnLaunch>,
@@ -185,6 +187,7 @@ impl<'a> FeatureRecorder<'a> {
             header,
             buffers: FeatureBuffers::default(),
             zeroed: Vec::new(),
+            zeroed_counts: Vec::new(),
             launches: Vec::new(),
             own_launches: Vec::new(),
             nulls: Vec::new(),
@@ -213,6 +216,9 @@ impl<'a> FeatureRecorder<'a> {
         }
         // Zeroed first, because a fused launch needs all of them at its start.
         for &buffer in &self.zeroed {
+            self.recorder.memset(buffer, 0);
+        }
+        for &buffer in &self.zeroed_counts {
             self.recorder.memset(buffer, 0);
         }
         for buffer in &self.nulls {
@@ -359,6 +365,18 @@ impl<'a> FeatureRecorder<'a> {
     ) -> Results<T> {
         let results = self.results::<T>(table, name, values);
         self.nulls.push(T::result(results.buffer));
+        results
+    }
+
+    /// Counts of `values` a row, which are 0 where no kernel adds to them.
+    pub(super) fn zero_counts(
+        &mut self,
+        table: TableName,
+        name: &str,
+        values: usize,
+    ) -> Results<i32> {
+        let results = self.results(table, name, values);
+        self.zeroed_counts.push(results.buffer);
         results
     }
 

@@ -2,7 +2,7 @@
 //! downloaded as 16-bit types: the kernel's results then stay on the device, and a rounded copy is
 //! downloaded.
 
-use super::interfaces::INTERFACE_COLUMNS;
+use super::interfaces::InterfaceBuffers;
 use super::kernels::{narrow_bf16, narrow_f16};
 use super::layout::RESIDUES;
 use super::pairs::PairTable;
@@ -244,7 +244,8 @@ impl FeatureRecorder<'_> {
     pub(super) fn column_count(&self) -> usize {
         let pairs = self.buffers.pairs.iter();
         let pairs = pairs.map(PairTable::column_count).sum::<usize>();
-        let interfaces = self.buffers.interfaces.map_or(0, |_| INTERFACE_COLUMNS);
+        let interfaces = self.buffers.interfaces.as_ref();
+        let interfaces = interfaces.map_or(0, InterfaceBuffers::column_count);
         self.buffers.results.len() + pairs + interfaces
     }
 }

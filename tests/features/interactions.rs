@@ -106,7 +106,7 @@ struct Definition {
 impl Definition {
     fn new(structure: &Structure) -> Self {
         let checked = CheckedStructure::new(structure.clone()).unwrap();
-        let chemistry = Chemistry::of(&checked);
+        let chemistry = Chemistry::of(&checked, None);
         let mut bonded: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for [atom, other] in chemistry.bonds().flatten() {
             bonded
@@ -304,6 +304,43 @@ impl Definition {
                 is(charge, Roles::POSITIVE).then(|| found("cation_pi", by, Some(angle)))?
             }
         }
+    }
+}
+
+/// The counts of residues.
+fn residue_counts(table: &FeatureTable) -> Vec<[i32; INTERACTION_KINDS.len()]> {
+    let columns =
+        [0, 1, 2, 3, 4, 5, 6, 7].map(|index| match table.column(TableName::Residues, index) {
+            Column::Count(values) => values,
+            Column::Real(_) => panic!("column {index} is real"),
+        });
+    (0..table.rows(TableName::Residues))
+        .map(|row| columns.map(|column| column[row]))
+        .collect()
+}
+
+#[test]
+fn residues_count_their_rows_by_kind() {
+    for (name, structure) in samples() {
+        let table = &compute(
+            config(Interactions::default()),
+            std::slice::from_ref(&structure),
+        )[0];
+        let checked = CheckedStructure::new(structure.clone()).unwrap();
+        let chemistry = Chemistry::of(&checked, None);
+        let mut expected = vec![[0; INTERACTION_KINDS.len()]; structure.residues.len()];
+        for (first, second, kind) in rows(table).into_keys() {
+            let kind = INTERACTION_KINDS
+                .iter()
+                .position(|known| *known == kind)
+                .unwrap();
+            for atom in [first, second] {
+                if let Some(counts) = expected.get_mut(chemistry.owners()[atom] as usize) {
+                    counts[kind] += 1;
+                }
+            }
+        }
+        assert_eq!(residue_counts(table), expected, "{name}");
     }
 }
 

@@ -5,6 +5,7 @@ mod centrality;
 mod compilation;
 mod contacts;
 mod density;
+mod interactions;
 mod interfaces;
 mod own_kernel;
 mod residue_depth;
@@ -79,6 +80,7 @@ fn features() -> FeatureConfig {
     features.cluster.select = ["A", "L", "V"].map(String::from).to_vec();
     (features.ligands.keep, features.hydrogen_bonds.keep) = (true, true);
     (features.atoms.keep, features.sheets.keep) = (true, true);
+    features.interactions.keep = true;
     features.residue_depth = residue_depth::OF_MODEL;
     features
 }

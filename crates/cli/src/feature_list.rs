@@ -226,6 +226,7 @@ fn range(setting: &Setting) -> String {
         Setting::Flag(_) => "true or false".to_owned(),
         Setting::Choice(_, words) => either_of(words),
         Setting::Radii(_) => format!("{} or a file", either_of(&Radii::NAMES)),
+        Setting::Components(_) => "\"none\" or a file".to_owned(),
         Setting::Texts(_) => "a list of strings".to_owned(),
     }
 }

@@ -513,6 +513,9 @@ fn provenance_json(setting: &Setting) -> Json {
             Some(text) => json!({ "sha256": hex(text) }),
             None => json!(radii.name()),
         },
+        Setting::Components(Some(components)) => {
+            json!({ "fingerprint": format!("{:016x}", components.fingerprint()) })
+        }
         other => setting_json(other),
     }
 }

@@ -90,11 +90,11 @@ impl Structure {
             let next = molecules.len() as u32;
             ligand.molecule = *molecules.entry(ligand.molecule).or_insert(next);
         }
-        let has_chemistry = self.chemistry.is_some();
+        let chemistry = self.chemistry.take();
         *self = assembly::extract_chains(self, kept)?;
         self.ligands = ligands;
-        if has_chemistry {
-            self.find_chemistry();
+        if let Some(chemistry) = chemistry {
+            self.find_chemistry(chemistry.components());
         }
         Ok(())
     }

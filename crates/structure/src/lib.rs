@@ -25,6 +25,7 @@ mod chain_split;
 mod checked_structure;
 mod checks;
 mod chemistry;
+mod component_text;
 mod components;
 mod compression;
 mod conformer;
@@ -65,7 +66,7 @@ pub use atom_table::BFactorField;
 pub use b_factor_fields::{BFactorFields, ResidueBFactors};
 pub use checked_structure::CheckedStructure;
 pub use checks::{Check, CheckSet, Finding, Findings};
-pub use chemistry::{Chemistry, ChemistrySource, Roles};
+pub use chemistry::{Chemistry, ChemistrySource, Components, Roles};
 pub use format::Format;
 pub use input::Input;
 pub use model::{

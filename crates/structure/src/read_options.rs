@@ -1,6 +1,7 @@
 //! The options of a [`Reader`](super::Reader).
 
 use super::checks::CheckSet;
+use super::chemistry::Components;
 use super::format::Format;
 use super::model::{Assembly, BFactorKind};
 use super::radii::Radii;
@@ -66,6 +67,8 @@ pub struct ReadOptions {
     /// [`Structure::atom_details`](super::Structure::atom_details) and
     /// [`Structure::loose_residues`](super::Structure::loose_residues), from which it follows.
     pub chemistry: bool,
+    /// The dictionary of components by which the chemistry of ligands is told. `None`: by their geometry.
+    pub components: Option<Components>,
     /// The radii of atoms, and which of them are polar.
     pub radii: Radii,
     /// Whether the ligands include agents of crystallisation.
@@ -95,6 +98,7 @@ impl Default for ReadOptions {
             sequences: false,
             atom_details: false,
             chemistry: false,
+            components: None,
             radii: Radii::default(),
             agents: false,
             b_factor_kind: None,

@@ -256,7 +256,9 @@ impl Reader {
         };
         limits.check_row_names(&structures)?;
         if self.options.chemistry {
-            structures.iter_mut().for_each(Structure::find_chemistry);
+            let components = self.options.components;
+            let structures = structures.iter_mut();
+            structures.for_each(|structure| structure.find_chemistry(components));
         }
         Ok(structures)
     }

@@ -45,7 +45,7 @@ impl Reader {
         // Frames move the atoms of the polymer.
         structure.ligands.clear();
         if options.chemistry {
-            structure.find_chemistry();
+            structure.find_chemistry(options.components);
         }
         let (table, selector) = self.last_file();
         // B factors are copied and decide nothing. A second selection from atoms whose B factors are

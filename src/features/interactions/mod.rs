@@ -1,5 +1,6 @@
 //! The table of interactions: what holds residues and ligands together.
 
+mod counts;
 mod pack;
 mod search;
 
@@ -8,12 +9,15 @@ use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
 use super::constants;
 use super::cutoff::Cutoff;
 use super::feature::{About, Feature, SettingField};
-use super::kernels::{interaction_degrees, interaction_rows};
+use super::interfaces::InteractionCounts;
+use super::kernels::{
+    interaction_counts, interaction_degrees, interaction_rows, interface_interactions,
+};
 use super::layout::{ATOMS, PAIR_ROOM};
 use super::recorder::FeatureRecorder;
 use super::results::ResultBuffer;
 use crate::error::{Error, Result};
-use crate::structure::Structure;
+use crate::structure::{Components, Structure};
 use crate::workload::Extent;
 pub(super) use pack::{chemistry_of, write_frames, write_roles};
 
@@ -28,6 +32,10 @@ pub const INTERACTION_KINDS: [&str; 8] = [
     "hydrophobic",
     "metal_coordination",
 ];
+
+/// Counts of each residue.
+const COUNTS: usize = constants::INTERACTION_KINDS as usize;
+const _: () = assert!(COUNTS == INTERACTION_KINDS.len());
 
 /// The largest distance of an interaction, in A. With the offsets of two groups' centres it is within
 /// the reach of a search.
@@ -51,6 +59,11 @@ pub struct Interactions {
     pub keep: bool,
     /// The kinds that are listed, of [`INTERACTION_KINDS`].
     pub kinds: Vec<String>,
+    /// The dictionary by which the roles of ligands' atoms are told; `None`: by their geometry. Structures
+    /// that were read with their chemistry have it from [`ReadOptions::components`].
+    ///
+    /// [`ReadOptions::components`]: crate::structure::ReadOptions::components
+    pub components: Option<Components>,
     /// The largest distance of donor and acceptor.
     pub hydrogen_bond: Cutoff,
     /// The largest distance of a hydrogen and its acceptor.
@@ -79,6 +92,7 @@ impl Default for Interactions {
         Interactions {
             keep: false,
             kinds: INTERACTION_KINDS.map(str::to_owned).to_vec(),
+            components: None,
             hydrogen_bond: tenths(39),
             hydrogen: tenths(25),
             salt_bridge: tenths(55),
@@ -182,6 +196,10 @@ impl Feature for Interactions {
             ("interactions", SettingField::Flag(&mut self.keep)),
             ("interaction.kinds", SettingField::Texts(&mut self.kinds)),
             (
+                "interaction.components",
+                SettingField::Components(&mut self.components),
+            ),
+            (
                 "interaction.hydrogen_bond",
                 SettingField::Length(&mut self.hydrogen_bond, DISTANCE_MAX),
             ),
@@ -273,7 +291,19 @@ impl Feature for Interactions {
             .reference(Tolerance::absolute(0.001)),
         ];
         let columns = columns.map(|column| column.in_table(TableName::Interactions));
-        columns.to_vec()
+        let listed = || INTERACTION_KINDS.iter().filter(|kind| self.lists(kind));
+        let count = |kind: &str, whose: &str| {
+            let about = format!("Rows of the table `interactions` of the kind {kind} {whose}.");
+            let column = ColumnDecl::residue(format!("n_{kind}"), ColumnKind::Count, "", about);
+            column.idle_when("no interaction of the kind was found")
+        };
+        let of_residues = listed().map(|kind| count(kind, "that the residue is in"));
+        let of_interfaces = listed().map(|kind| {
+            let column = count(kind, "between the two chains");
+            column.in_table(TableName::Interfaces)
+        });
+        let counts = of_residues.chain(of_interfaces);
+        columns.into_iter().chain(counts).collect()
     }
 
     fn record(&self, r: &mut FeatureRecorder<'_>) {
@@ -283,6 +313,7 @@ impl Feature for Interactions {
         let first = r.constants("interaction_limit", self.limits().into_iter()) as u32;
         let (atoms, cells) = (r.bound_atoms(), r.cells(CellKind::BoundAtoms));
         let (roles, frames) = (r.roles(), r.frames());
+        r.buffers.inputs.components = self.components;
         let degrees = r.device::<i32>("interaction_degrees", ATOMS, 1);
         let args = interaction_degrees::Args {
             header: r.header(),
@@ -324,6 +355,52 @@ impl Feature for Interactions {
             ResultBuffer::Real(angles),
         ];
         r.list_pairs(TableName::Interactions, &lists, columns);
+        let counts = r.zero_counts(TableName::Residues, "interaction_counts", COUNTS);
+        let args = interaction_counts::Args {
+            header: r.header(),
+            structures: r.structures(),
+            chains: r.chains(),
+            atoms,
+            roles,
+            rooms: lists.rooms,
+            ends: lists.ends,
+            partners: lists.partners,
+            kinds,
+            counts: counts.buffer,
+        };
+        r.launch_threads(ATOMS, args);
+        for (index, kind) in INTERACTION_KINDS.iter().enumerate() {
+            if self.lists(kind) {
+                r.column(counts, index);
+            }
+        }
+        let Some(interfaces) = r.buffers.interfaces else {
+            return;
+        };
+        let [row_ends, pairs] = interfaces.rows_of_chains();
+        let counts = r.zero_counts(TableName::Interfaces, "interface_interactions", COUNTS);
+        let args = interface_interactions::Args {
+            header: r.header(),
+            structures: r.structures(),
+            chains: r.chains(),
+            atoms,
+            roles,
+            rooms: lists.rooms,
+            ends: lists.ends,
+            partners: lists.partners,
+            kinds,
+            interface_rooms: r.rooms(),
+            row_ends,
+            pairs,
+            counts: counts.buffer,
+        };
+        r.launch_threads(ATOMS, args);
+        let counts = InteractionCounts {
+            counts: counts.buffer,
+            values: COUNTS,
+            listed: self.limits()[constants::LISTED_KINDS as usize],
+        };
+        r.buffers.interfaces = Some(interfaces.with_interactions(counts));
     }
 }
 

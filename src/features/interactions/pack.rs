@@ -2,17 +2,20 @@
 
 use super::super::layout::{AtomFrame, AtomRoles};
 use super::CENTRE_MAX;
-use crate::structure::{CheckedStructure, Chemistry, LigandKind, Roles, Structure};
+use crate::structure::{CheckedStructure, Chemistry, Components, LigandKind, Roles, Structure};
 use std::sync::Arc;
 
 /// The length of a direction.
 const DIRECTION: f64 = 16_384.0;
 
 /// The structure's chemistry, which a structure that was not read for it does not have yet.
-pub(in super::super) fn chemistry_of(structure: &CheckedStructure) -> Arc<Chemistry> {
+pub(in super::super) fn chemistry_of(
+    structure: &CheckedStructure,
+    components: Option<Components>,
+) -> Arc<Chemistry> {
     match &structure.chemistry {
         Some(chemistry) => Arc::clone(chemistry),
-        None => Arc::new(Chemistry::of(structure)),
+        None => Arc::new(Chemistry::of(structure, components)),
     }
 }
 

@@ -22,7 +22,7 @@ use super::layout::{CHAINS, PAIR_ROOM, RESIDUES, STRUCTURES};
 use super::recorder::FeatureRecorder;
 use super::sasa::{PartnerBuffers, Sasa, partner_areas};
 use crate::record::Buffer;
-pub(super) use rows::{INTERFACE_COLUMNS, InterfaceBuffers, InterfaceColumns};
+pub(super) use rows::{InteractionCounts, InterfaceBuffers, InterfaceColumns};
 
 /// Settings of the table of interfaces. Which residues are in contact is the setting
 /// [`InterfaceResidues::cutoff`].
@@ -198,6 +198,8 @@ impl Feature for Interfaces {
             counts: r.results(table, "interface_counts", per_row(3)).buffer,
             areas: r.results(table, "interface_areas", per_row(3)).buffer,
             bonds: r.results(table, "interface_bonds", per_row(1)).buffer,
+            row_ends,
+            interactions: None,
         };
         let args = interface_rows::Args {
             header,

@@ -22,9 +22,51 @@ pub(in super::super) struct InterfaceBuffers {
     pub(super) areas: Buffer<f32>,
     /// The hydrogen bonds, `[interfaces]`.
     pub(super) bonds: Buffer<i32>,
+    /// For each chain the end of its interfaces among those of its structure, `[chains]`.
+    pub(super) row_ends: Buffer<i32>,
+    /// The counts of interactions that are columns, if there are interactions.
+    pub(super) interactions: Option<InteractionCounts>,
+}
+
+/// Counts of interactions by kind.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct InteractionCounts {
+    /// `[interfaces, values]`
+    pub(in super::super) counts: Buffer<i32>,
+    /// The number of kinds.
+    pub(in super::super) values: usize,
+    /// A bit for each kind that is a column.
+    pub(in super::super) listed: u32,
+}
+
+impl InteractionCounts {
+    /// The kinds that are columns, by index.
+    fn columns(&self) -> impl Iterator<Item = usize> + use<> {
+        let listed = self.listed;
+        (0..self.values).filter(move |kind| listed >> kind & 1 == 1)
+    }
 }
 
 impl InterfaceBuffers {
+    /// The number of its columns.
+    pub(in super::super) fn column_count(&self) -> usize {
+        let interactions = self.interactions.as_ref();
+        INTERFACE_COLUMNS + interactions.map_or(0, |counts| counts.columns().count())
+    }
+
+    /// The interfaces of chains, as kernels find them: the end of each chain's, and both chains of each.
+    pub(in super::super) fn rows_of_chains(&self) -> [Buffer<i32>; 2] {
+        [self.row_ends, self.pairs]
+    }
+
+    /// The same buffers with counts of interactions.
+    pub(in super::super) fn with_interactions(self, counts: InteractionCounts) -> Self {
+        InterfaceBuffers {
+            interactions: Some(counts),
+            ..self
+        }
+    }
+
     /// The extent that a structure needs for its interfaces; `None` if its extent is large enough.
     pub(in super::super) fn outgrown(
         &self,
@@ -76,6 +118,16 @@ impl InterfaceBuffers {
             let values = views.get(self.areas).chunks_exact(3);
             column.extend(values.skip(first).take(rows.len()).map(|row| row[value]));
         }
+        if let Some(interactions) = &self.interactions {
+            let kinds: Vec<usize> = interactions.columns().collect();
+            columns.interactions.resize_with(kinds.len(), Vec::new);
+            for (kind, column) in kinds.into_iter().zip(&mut columns.interactions) {
+                let values = views
+                    .get(interactions.counts)
+                    .chunks_exact(interactions.values);
+                column.extend(values.skip(first).take(rows.len()).map(|row| row[kind]));
+            }
+        }
         start..start + rows.len()
     }
 
@@ -85,8 +137,8 @@ impl InterfaceBuffers {
     }
 }
 
-/// The number of columns of interfaces.
-pub(in super::super) const INTERFACE_COLUMNS: usize = 9;
+/// The number of columns of interfaces, without those of interactions.
+const INTERFACE_COLUMNS: usize = 9;
 
 /// The columns of interfaces.
 #[derive(Debug, Default)]
@@ -95,6 +147,8 @@ pub(in super::super) struct InterfaceColumns {
     counts: [Vec<i32>; 6],
     /// The area that both sides bury together, and that of each.
     areas: [Vec<f32>; 3],
+    /// Counts of interactions.
+    interactions: Vec<Vec<i32>>,
 }
 
 impl InterfaceColumns {
@@ -107,6 +161,10 @@ impl InterfaceColumns {
         let [i, j, rest @ ..] = self.counts;
         let chains = [i, j].map(Values::Count).into_iter();
         let areas = self.areas.map(Values::Real);
-        chains.chain(areas).chain(rest.map(Values::Count)).collect()
+        let counts = rest.into_iter().chain(self.interactions);
+        chains
+            .chain(areas)
+            .chain(counts.map(Values::Count))
+            .collect()
     }
 }

@@ -1,5 +1,6 @@
 //! The keys that choose features, and the settings that each feature declares.
 
+use super::components::{NO_COMPONENTS, read_components};
 use super::radii::read_radii;
 use super::raw::names_in;
 use super::resolver::Resolver;
@@ -8,6 +9,7 @@ use std::ops::RangeInclusive;
 use tapeloop::features::{
     ColumnDecl, ColumnKind, Cutoff, FeatureConfig, FeatureName, Fusion, Reals, Setting, TableName,
 };
+use tapeloop::structure::Components;
 use tapeloop_files::did_you_mean;
 
 /// Range of a cutoff, in angstrom.
@@ -252,6 +254,7 @@ fn read_setting(keys: &mut Resolver, key: &'static str, default: &Setting) -> Op
         }
         Setting::Texts(_) => Setting::Texts(keys.texts(key)?.0),
         Setting::Radii(_) => Setting::Radii(read_radii(keys, key)?),
+        Setting::Components(_) => Setting::Components(read_components(keys, key)?),
     })
 }
 
@@ -268,5 +271,8 @@ pub fn setting_json(setting: &Setting) -> Json {
         Setting::Choice(word, _) => json!(word),
         Setting::Texts(texts) => json!(texts),
         Setting::Radii(radii) => json!(radii.name()),
+        Setting::Components(components) => {
+            json!(components.map_or(NO_COMPONENTS, Components::name))
+        }
     }
 }

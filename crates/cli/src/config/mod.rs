@@ -7,6 +7,7 @@
 mod annotations;
 mod bench;
 mod column_hint;
+mod components;
 mod condition;
 mod coordinates;
 mod devices;
@@ -211,6 +212,7 @@ impl Config {
             features.atoms.keep && features.features.contains(&FeatureName::Atoms);
         reading.chemistry =
             features.interactions.keep && features.features.contains(&FeatureName::Interactions);
+        reading.components = features.interactions.components;
         reading.radii = features.sasa.radii;
         check_ligands(&mut keys, topology.is_some(), &reading);
         let reductions = resolve_reductions(&mut keys, &features);

@@ -52,6 +52,7 @@ pub(super) fn resolve_reading(keys: &mut Resolver, has_topology: bool) -> ReadOp
         sequences: false,
         atom_details: false,
         chemistry: false,
+        components: None,
         radii: Radii::default(),
         agents: false,
         assembly: keys.choice("assembly", &ASSEMBLIES),

@@ -329,3 +329,99 @@ fn the_texts_of_an_arrow_file_are_dictionaries() {
     assert!(found.len() > 200);
     assert_eq!(found, expected);
 }
+
+/// Quinoxaline-2-carboxylic acid, without hydrogens.
+const QUINOXALINE: &str = "\
+data_QUI
+loop_
+_chem_comp_atom.comp_id
+_chem_comp_atom.atom_id
+_chem_comp_atom.type_symbol
+QUI N1 N
+QUI C2 C
+QUI C3 C
+QUI N4 N
+QUI C5 C
+QUI C6 C
+QUI C7 C
+QUI C8 C
+QUI C9 C
+QUI C10 C
+QUI C C
+QUI O1 O
+loop_
+_chem_comp_bond.comp_id
+_chem_comp_bond.atom_id_1
+_chem_comp_bond.atom_id_2
+_chem_comp_bond.value_order
+_chem_comp_bond.pdbx_aromatic_flag
+QUI N1 C2 DOUB Y
+QUI N1 C9 SING Y
+QUI C2 C3 SING Y
+QUI C2 C SING N
+QUI C3 N4 DOUB Y
+QUI N4 C10 SING Y
+QUI C5 C6 DOUB Y
+QUI C5 C10 SING Y
+QUI C6 C7 SING Y
+QUI C7 C8 DOUB Y
+QUI C8 C9 SING Y
+QUI C9 C10 DOUB Y
+QUI C O1 DOUB N
+";
+
+#[test]
+fn a_dictionary_tells_the_roles_of_ligands() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = sample("1pfe.cif.gz");
+    let by = |text: &str| {
+        let path = folder.path().join("components.cif");
+        fs::write(&path, text).unwrap();
+        let setting = format!("interaction.components={}", str_of(&path));
+        rows(&input, &[&WITH_LIGANDS[..], &["--set", &setting]].concat())
+    };
+    let stacked = |rows: &[Value]| {
+        let rows = of_kind(rows, "pi_stacking_face").into_iter();
+        rows.filter(|row| row["comp_id_2"] == "QUI")
+            .map(|row| row["typed_by_2"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    let by_geometry = stacked(&rows(&input, &WITH_LIGANDS));
+    assert!(!by_geometry.is_empty() && by_geometry.iter().all(|word| word == "geometry"));
+    let by_dictionary = stacked(&by(QUINOXALINE));
+    assert_eq!(by_dictionary.len(), by_geometry.len());
+    assert!(by_dictionary.iter().all(|word| word == "dictionary"));
+    // Its word counts, not the geometry.
+    assert_eq!(stacked(&by(&QUINOXALINE.replace(" Y\n", " N\n"))), [""; 0]);
+    // A component that lacks an atom is not used.
+    let without = stacked(&by(&QUINOXALINE
+        .replace("QUI O1 O\n", "")
+        .replace("QUI C O1 DOUB N\n", "")));
+    assert_eq!(without, by_geometry);
+}
+
+#[test]
+fn a_dictionary_that_cannot_be_read_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("components.cif");
+    let message = |dictionary: &str| {
+        fs::write(&path, dictionary).unwrap();
+        let setting = format!("interaction.components={}", str_of(&path));
+        let input = sample("1ubi.pdb");
+        let arguments = [str_of(&input), "--dry-run", "--set", &setting];
+        let (output, code) = run(&[&arguments[..], &FEATURES].concat());
+        assert_eq!(code, 2);
+        text(&output.stderr).to_owned()
+    };
+    let broken = message(&QUINOXALINE.replace("QUI C9 C10", "QUI C9 C11"));
+    for word in ["interaction.components", "components.cif", "QUI", "C11"] {
+        assert!(broken.contains(word), "{word}: {broken}");
+    }
+    fs::remove_file(&path).unwrap();
+    fs::create_dir(&path).unwrap();
+    let setting = format!("interaction.components={}", str_of(&path));
+    let input = sample("1ubi.pdb");
+    let (output, code) = run(&[str_of(&input), "--dry-run", "--set", &setting]);
+    let said = text(&output.stderr);
+    assert!(code == 2 && said.contains("it is not a file"), "{said}");
+}

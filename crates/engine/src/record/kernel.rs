@@ -104,7 +104,7 @@ impl Access {
 }
 
 /// The largest number of parameters of a kernel.
-pub const PARAMS_MAX: usize = 200;
+pub const PARAMS_MAX: usize = 256;
 
 /// One parameter of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]

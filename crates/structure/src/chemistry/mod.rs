@@ -4,6 +4,7 @@
 //! Standard amino acids and nucleotides have it from a table by the names of their atoms. All other
 //! residues and ligands have it from their geometry.
 
+mod dictionary;
 mod perception;
 mod table;
 
@@ -11,7 +12,11 @@ use super::checked_structure::CheckedStructure;
 use super::model::{LigandKind, MISSING, Structure};
 use super::text8::{Text8, text8};
 use bytemuck::{Pod, Zeroable};
+pub use dictionary::Components;
+pub(super) use dictionary::{DictionaryAtom, DictionaryBond, DictionaryComponent};
+use perception::{Perceived, perceive, perceive_known};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 use table::KnownResidue;
 
@@ -64,15 +69,18 @@ impl Roles {
 pub enum ChemistrySource {
     /// The names of the atoms, which are those of a standard residue.
     Names,
+    /// A component of the dictionary [`ReadOptions::components`](crate::ReadOptions::components).
+    Dictionary,
     /// The distances of the atoms.
     Geometry,
 }
 
 impl ChemistrySource {
-    /// The word in tables: `names` or `geometry`.
+    /// The word in tables: `names`, `dictionary` or `geometry`.
     pub fn name(self) -> &'static str {
         match self {
             ChemistrySource::Names => "names",
+            ChemistrySource::Dictionary => "dictionary",
             ChemistrySource::Geometry => "geometry",
         }
     }
@@ -102,25 +110,27 @@ pub struct Chemistry {
     members: Vec<u32>,
     /// For each owner.
     sources: Vec<ChemistrySource>,
+    components: Option<Components>,
 }
 
 impl Chemistry {
     /// What the atoms of a structure can take part in, by the names of residues and atoms and by their
     /// positions.
-    pub fn of(structure: &CheckedStructure) -> Self {
-        Chemistry::of_columns(structure)
+    /// `components` are those of a dictionary, by which ligands are told.
+    pub fn of(structure: &CheckedStructure, components: Option<Components>) -> Self {
+        Chemistry::of_columns(structure, components)
     }
 
     /// [`Chemistry::of`] for a structure whose columns fit each other.
-    fn of_columns(structure: &Structure) -> Self {
-        let mut builder = Builder::new(structure);
+    fn of_columns(structure: &Structure, components: Option<Components>) -> Self {
+        let mut builder = Builder::new(structure, components);
         let mut carbonyl = None;
         for (row, residue) in structure.residues.iter().enumerate() {
             let atoms = structure.atom_start[row] as usize..structure.atom_start[row + 1] as usize;
             let known = table::residue(&residue.comp_id).or_else(|| {
                 table::residue(&residue.parent_comp_id).filter(|_| residue.is_standard())
             });
-            builder.add(known, atoms);
+            builder.add(known, &residue.comp_id, atoms);
             // The direction of the hydrogen of N follows from the residue before.
             let before = carbonyl.filter(|_| !residue.break_before);
             if let Some(carbon) = before
@@ -135,7 +145,7 @@ impl Chemistry {
             let end = start + residue.atom_count as usize;
             let known = table::residue(&residue.comp_id)
                 .or_else(|| table::residue(&residue.parent_comp_id));
-            builder.add(known, start..end);
+            builder.add(known, &residue.comp_id, start..end);
             start = end;
         }
         // Atoms without a residue's name have no roles.
@@ -157,14 +167,28 @@ impl Chemistry {
         let mut molecules: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         for (ligand, start) in structure.ligands.iter().zip(starts) {
             let atoms = start..start + ligand.atoms.len();
-            builder.own(ChemistrySource::Geometry, atoms.clone());
-            let atoms = atoms.map(|atom| atom as u32);
-            molecules.entry(ligand.molecule).or_default().extend(atoms);
+            let known = builder.perceive_known(&ligand.comp_id, atoms.clone());
+            let source = match known {
+                Some(_) => ChemistrySource::Dictionary,
+                None => ChemistrySource::Geometry,
+            };
+            builder.own(source, atoms.clone());
+            let atoms: Vec<u32> = atoms.map(|atom| atom as u32).collect();
+            match known {
+                Some(known) => builder.add_perceived(known, &atoms),
+                None => molecules.entry(ligand.molecule).or_default().extend(atoms),
+            }
         }
         for atoms in molecules.values() {
-            builder.add_perceived(atoms);
+            let perceived = builder.perceive(atoms);
+            builder.add_perceived(perceived, atoms);
         }
         builder.finish()
+    }
+
+    /// The dictionary that was used.
+    pub fn components(&self) -> Option<Components> {
+        self.components
     }
 
     /// The number of atoms.
@@ -214,8 +238,8 @@ impl Chemistry {
 
 impl Structure {
     /// Fills [`Structure::chemistry`].
-    pub(super) fn find_chemistry(&mut self) {
-        self.chemistry = Some(Arc::new(Chemistry::of_columns(self)));
+    pub(super) fn find_chemistry(&mut self, components: Option<Components>) {
+        self.chemistry = Some(Arc::new(Chemistry::of_columns(self, components)));
     }
 
     /// Whether the residues without a row, if there are any, have the atoms without a row.
@@ -251,16 +275,21 @@ struct Builder {
     xyz: Vec<[i32; 3]>,
     element: Vec<u8>,
     name: Vec<Text8>,
+    components: Option<Components>,
     chemistry: Chemistry,
 }
 
 impl Builder {
-    fn new(structure: &Structure) -> Self {
+    fn new(structure: &Structure, components: Option<Components>) -> Self {
         let mut builder = Builder {
             xyz: structure.xyz.clone(),
             element: structure.element.clone(),
             name: names(structure),
-            chemistry: Chemistry::default(),
+            components,
+            chemistry: Chemistry {
+                components,
+                ..Chemistry::default()
+            },
         };
         builder.name.resize(builder.xyz.len(), text8(b""));
         for glycans in [true, false] {
@@ -292,7 +321,7 @@ impl Builder {
     }
 
     /// Adds an owner of atoms whose roles are still to come.
-    fn own(&mut self, source: ChemistrySource, atoms: std::ops::Range<usize>) {
+    fn own(&mut self, source: ChemistrySource, atoms: Range<usize>) {
         let owner = self.chemistry.sources.len() as u32;
         if self.chemistry.roles.len() < atoms.end {
             self.skip_to(atoms.end);
@@ -302,7 +331,7 @@ impl Builder {
     }
 
     /// Adds a residue of a polymer, or a cap, with its atoms.
-    fn add(&mut self, known: Option<&KnownResidue>, atoms: std::ops::Range<usize>) {
+    fn add(&mut self, known: Option<&KnownResidue>, comp_id: &Text8, atoms: Range<usize>) {
         let is_known = known.is_some_and(|known| known.has_all(&self.name[atoms.clone()]));
         match known.filter(|_| is_known) {
             Some(known) => {
@@ -310,16 +339,20 @@ impl Builder {
                 self.add_known(known, atoms);
             }
             None => {
-                self.own(ChemistrySource::Geometry, atoms.clone());
                 let range: Vec<u32> = atoms.clone().map(|atom| atom as u32).collect();
+                let (source, perceived) = match self.perceive_known(comp_id, atoms.clone()) {
+                    Some(known) => (ChemistrySource::Dictionary, known),
+                    None => (ChemistrySource::Geometry, self.perceive(&range)),
+                };
+                self.own(source, atoms.clone());
                 let (groups, bonds) = (self.chemistry.groups.len(), self.chemistry.bonds.len());
-                self.add_perceived(&range);
+                self.add_perceived(perceived, &range);
                 self.link_nitrogen(atoms, groups, bonds);
             }
         }
     }
 
-    fn add_known(&mut self, known: &KnownResidue, atoms: std::ops::Range<usize>) {
+    fn add_known(&mut self, known: &KnownResidue, atoms: Range<usize>) {
         let names = &self.name[atoms.clone()];
         let find = |name: &[u8; 8]| {
             let index = names.iter().position(|known| known == name);
@@ -343,13 +376,24 @@ impl Builder {
         }
     }
 
-    fn add_perceived(&mut self, atoms: &[u32]) {
+    /// What the atoms of a residue or ligand can take part in by its component in the dictionary.
+    fn perceive_known(&self, comp_id: &Text8, atoms: Range<usize>) -> Option<Perceived> {
+        let component = self.components?.get(comp_id)?;
+        let (xyz, element) = (&self.xyz[atoms.clone()], &self.element[atoms.clone()]);
+        perceive_known(xyz, element, &self.name[atoms], component)
+    }
+
+    /// What atoms can take part in by their positions.
+    fn perceive(&self, atoms: &[u32]) -> Perceived {
         let own = || atoms.iter().map(|&atom| atom as usize);
         let xyz: Vec<[i32; 3]> = own().map(|atom| self.xyz[atom]).collect();
         let element: Vec<u8> = own().map(|atom| self.element[atom]).collect();
-        let perceived = perception::perceive(&xyz, &element);
-        for (atom, roles) in own().zip(perceived.roles) {
-            self.chemistry.roles[atom] = roles;
+        perceive(&xyz, &element)
+    }
+
+    fn add_perceived(&mut self, perceived: Perceived, atoms: &[u32]) {
+        for (&atom, roles) in atoms.iter().zip(perceived.roles) {
+            self.chemistry.roles[atom as usize] = roles;
         }
         let bonds = perceived.bonds.iter();
         let bonds = bonds.map(|pair| pair.map(|atom| atoms[atom as usize]));
@@ -366,7 +410,7 @@ impl Builder {
 
     /// The nitrogen of a peptide bond, whose other carbon is of another residue, is no amine. The
     /// residue has the groups and bonds from these indices on.
-    fn link_nitrogen(&mut self, atoms: std::ops::Range<usize>, groups: usize, bonds: usize) {
+    fn link_nitrogen(&mut self, atoms: Range<usize>, groups: usize, bonds: usize) {
         let names = &self.name[atoms.clone()];
         let Some(index) = names.iter().position(|name| *name == text8(b"N")) else {
             return;

@@ -1,8 +1,10 @@
-//! The chemistry of a residue or ligand from the positions of its heavy atoms: bonds, aromatic rings,
-//! charged groups, donors and acceptors.
+//! The chemistry of a residue or ligand: bonds, aromatic rings, charged groups, donors and acceptors, from
+//! the positions of its heavy atoms, or from its component in a dictionary.
 
 use super::super::element;
+use super::super::text8::Text8;
 use super::Roles;
+use super::dictionary::DictionaryComponent;
 use std::collections::BTreeSet;
 
 /// What was found. Atoms are indices of the residue or ligand.
@@ -14,6 +16,8 @@ pub(super) struct Perceived {
     pub(super) groups: Vec<(u32, Roles, Vec<u32>)>,
 }
 
+/// A residue or ligand with more atoms has no roles, as all of them are compared.
+const ATOMS_MAX: usize = 4_000;
 /// Atoms that are farther apart than the sum of their covalent radii and this are not bonded, in A
 /// (Open Babel).
 const BOND_TOLERANCE: f64 = 0.45;
@@ -73,45 +77,122 @@ struct Molecule<'a> {
     xyz: &'a [[i32; 3]],
     element: &'a [u8],
     bonded: Vec<Vec<u32>>,
+    /// What a dictionary says besides, if the bonds are its.
+    known: Option<KnownBonds>,
 }
 
-/// Finds what the atoms of a residue or ligand can take part in.
-pub(super) fn perceive(xyz: &[[i32; 3]], element: &[u8]) -> Perceived {
-    let molecule = Molecule::new(xyz, element);
-    let rings = molecule.aromatic_rings();
-    let in_ring: BTreeSet<u32> = rings.iter().flatten().copied().collect();
-    let atoms = 0..xyz.len() as u32;
-    let mut perceived = Perceived {
-        roles: atoms
-            .clone()
-            .map(|atom| molecule.roles(atom, &rings, &in_ring))
-            .collect(),
-        bonds: Vec::new(),
-        groups: Vec::new(),
+/// What a dictionary says of atoms and bonds.
+struct KnownBonds {
+    /// Of each atom.
+    hydrogens: Vec<u8>,
+    /// Whether an atom has a bond that is no single one.
+    is_unsaturated: Vec<bool>,
+    /// Both atoms of aromatic bonds, in either order.
+    aromatic: BTreeSet<[u32; 2]>,
+}
+
+/// Finds what the atoms of a residue or ligand can take part in by its component in a dictionary. `None`
+/// if an atom is not one of the component's.
+pub(super) fn perceive_known(
+    xyz: &[[i32; 3]],
+    element: &[u8],
+    names: &[Text8],
+    component: &DictionaryComponent,
+) -> Option<Perceived> {
+    // For each atom of the component, the residue's.
+    let mut atoms = vec![None; component.atoms.len()];
+    for (index, (name, element)) in names.iter().zip(element).enumerate() {
+        let mut known = component.atoms.iter();
+        let place = known.position(|atom| atom.name == *name && atom.element == *element)?;
+        if atoms[place].replace(index as u32).is_some() {
+            return None;
+        }
+    }
+    let mut known = KnownBonds {
+        hydrogens: vec![0; xyz.len()],
+        is_unsaturated: vec![false; xyz.len()],
+        aromatic: BTreeSet::new(),
     };
-    for atom in atoms.clone() {
-        if let Some((role, members)) = molecule.charged_group(atom, &in_ring) {
-            perceived.groups.push((atom, role, members));
+    for (atom, place) in component.atoms.iter().zip(&atoms) {
+        if let Some(place) = place {
+            known.hydrogens[*place as usize] = atom.hydrogens;
         }
     }
-    // No atom stands for two groups, and donors and acceptors stand for no ring: they have a
-    // direction of their own.
-    let polar = Roles::DONOR.with(Roles::ACCEPTOR).bits();
-    for ring in rings {
-        let is_taken = |atom: &u32| perceived.groups.iter().any(|(other, ..)| other == atom);
-        let is_free =
-            |atom: &&u32| perceived.roles[**atom as usize].bits() & polar == 0 && !is_taken(atom);
-        if let Some(&atom) = ring.iter().find(is_free) {
-            perceived.groups.push((atom, Roles::RING, ring));
+    let mut bonded = vec![Vec::new(); xyz.len()];
+    for bond in &component.bonds {
+        let [one, other] = bond.atoms.map(|atom| atoms[usize::from(atom)]);
+        for atom in [one, other].into_iter().flatten() {
+            known.is_unsaturated[atom as usize] |= bond.is_multiple;
+        }
+        if let (Some(one), Some(other)) = (one, other) {
+            bonded[one as usize].push(other);
+            bonded[other as usize].push(one);
+            if bond.is_aromatic {
+                known.aromatic.extend([[one, other], [other, one]]);
+            }
         }
     }
-    for atom in atoms {
-        if perceived.roles[atom as usize].bits() & polar != 0 {
-            let bonded = molecule.bonded[atom as usize].iter();
-            perceived.bonds.extend(bonded.map(|&other| [atom, other]));
-        }
+    bonded.iter_mut().for_each(|bonded| bonded.sort_unstable());
+    let molecule = Molecule {
+        xyz,
+        element,
+        bonded,
+        known: Some(known),
+    };
+    Some(molecule.perceive())
+}
+
+/// Finds what the atoms of a residue or ligand can take part in by their positions.
+pub(super) fn perceive(xyz: &[[i32; 3]], element: &[u8]) -> Perceived {
+    if xyz.len() > ATOMS_MAX {
+        return Perceived {
+            roles: vec![Roles::NONE; xyz.len()],
+            bonds: Vec::new(),
+            groups: Vec::new(),
+        };
     }
-    perceived
+    Molecule::new(xyz, element).perceive()
+}
+
+impl Molecule<'_> {
+    fn perceive(&self) -> Perceived {
+        let molecule = self;
+        let rings = molecule.aromatic_rings();
+        let in_ring: BTreeSet<u32> = rings.iter().flatten().copied().collect();
+        let atoms = 0..self.xyz.len() as u32;
+        let mut perceived = Perceived {
+            roles: atoms
+                .clone()
+                .map(|atom| molecule.roles(atom, &rings, &in_ring))
+                .collect(),
+            bonds: Vec::new(),
+            groups: Vec::new(),
+        };
+        for atom in atoms.clone() {
+            if let Some((role, members)) = molecule.charged_group(atom, &in_ring) {
+                perceived.groups.push((atom, role, members));
+            }
+        }
+        // No atom stands for two groups, and donors and acceptors stand for no ring: they have a
+        // direction of their own.
+        let polar = Roles::DONOR.with(Roles::ACCEPTOR).bits();
+        for ring in rings {
+            let is_taken = |atom: &u32| perceived.groups.iter().any(|(other, ..)| other == atom);
+            let is_free = |atom: &&u32| {
+                perceived.roles[**atom as usize].bits() & polar == 0 && !is_taken(atom)
+            };
+            if let Some(&atom) = ring.iter().find(is_free) {
+                perceived.groups.push((atom, Roles::RING, ring));
+            }
+        }
+        for atom in atoms {
+            if perceived.roles[atom as usize].bits() & polar != 0 {
+                let bonded = molecule.bonded[atom as usize].iter();
+                perceived.bonds.extend(bonded.map(|&other| [atom, other]));
+            }
+        }
+        perceived
+    }
 }
 
 impl<'a> Molecule<'a> {
@@ -120,8 +201,9 @@ impl<'a> Molecule<'a> {
             xyz,
             element,
             bonded: vec![Vec::new(); xyz.len()],
+            known: None,
         };
-        // Sorted by x, so that a large ligand costs no square of its atoms.
+        // Sorted by x, so that few of the atoms of a large ligand are compared.
         let mut sorted: Vec<u32> = (0..xyz.len() as u32).collect();
         sorted.sort_unstable_by_key(|&atom| (xyz[atom as usize][0], atom));
         let reach = 2.0 * covalent_radius(53) + BOND_TOLERANCE;
@@ -205,6 +287,16 @@ impl<'a> Molecule<'a> {
 
     fn roles_of_oxygen(&self, atom: u32) -> Roles {
         let acceptor = Roles::ACCEPTOR.with(Roles::COORDINATES);
+        if let Some(known) = &self.known {
+            // Acids have lost their hydrogen.
+            let mut bonded = self.bonded[atom as usize].iter();
+            let is_of_acid = bonded.any(|&other| self.terminal_oxygens(other).len() >= 2);
+            return match known.hydrogens[atom as usize] {
+                0 => acceptor,
+                _ if is_of_acid => acceptor,
+                _ => acceptor.with(Roles::DONOR),
+            };
+        }
         match self.bonded[atom as usize][..] {
             // A single oxygen is water.
             [] => acceptor.with(Roles::DONOR),
@@ -222,6 +314,25 @@ impl<'a> Molecule<'a> {
     fn roles_of_nitrogen(&self, atom: u32, rings: &[Vec<u32>], in_ring: &BTreeSet<u32>) -> Roles {
         let acceptor = Roles::ACCEPTOR.with(Roles::COORDINATES);
         let bonded = &self.bonded[atom as usize];
+        if let Some(known) = &self.known {
+            let hydrogens = known.hydrogens[atom as usize];
+            let is_unsaturated = |atom: u32| known.is_unsaturated[atom as usize];
+            if self.is_amine(atom, in_ring) {
+                return Roles::DONOR.with(Roles::COORDINATES);
+            }
+            // The lone pair of an amide or aniline is shared with its neighbour.
+            let has_lone_pair = if is_unsaturated(atom) {
+                bonded.len() + usize::from(hydrogens) <= 2
+            } else {
+                bonded.len() <= 3 && !bonded.iter().any(|&other| is_unsaturated(other))
+            };
+            let donor = if hydrogens > 0 {
+                Roles::DONOR
+            } else {
+                Roles::NONE
+            };
+            return donor.with(if has_lone_pair { acceptor } else { Roles::NONE });
+        }
         let is_amide = bonded.iter().any(|&other| {
             let carbonyl = self.neighbours(other, OXYGEN);
             let mut carbonyl = carbonyl.filter(|&oxygen| self.distance(other, oxygen) < CARBONYL);
@@ -274,9 +385,17 @@ impl<'a> Molecule<'a> {
         }
     }
 
-    /// Whether a nitrogen is bonded to tetrahedral carbons alone, and so has a charge.
+    /// Whether a nitrogen is bonded to tetrahedral carbons and hydrogens alone, and so has a charge.
     fn is_amine(&self, atom: u32, in_ring: &BTreeSet<u32>) -> bool {
         let bonded = &self.bonded[atom as usize];
+        if let Some(known) = &self.known {
+            let is_saturated = |atom: u32| !known.is_unsaturated[atom as usize];
+            return is_saturated(atom)
+                && bonded.len() < 4
+                && bonded
+                    .iter()
+                    .all(|&other| self.is(other, CARBON) && is_saturated(other));
+        }
         let is_tetrahedral = |carbon: u32| match self.degree(carbon) {
             2 => self.angle(carbon) < TETRAHEDRAL_MAX,
             3 => !self.is_flat(carbon),
@@ -311,6 +430,10 @@ impl<'a> Molecule<'a> {
         let [a, b, c] = self.bonded[atom as usize][..] else {
             return false;
         };
+        if let Some(known) = &self.known {
+            let mut atoms = [atom, a, b, c].into_iter();
+            return atoms.any(|atom| known.is_unsaturated[atom as usize]);
+        }
         let normal = unit(cross(self.vector(a, b), self.vector(a, c)));
         dot(normal, self.vector(a, atom)).abs() < FLAT
     }
@@ -385,6 +508,9 @@ impl<'a> Molecule<'a> {
 
     /// Whether a bond may be one of an aromatic ring.
     fn may_be_aromatic(&self, one: u32, other: u32) -> bool {
+        if let Some(known) = &self.known {
+            return known.aromatic.contains(&[one, other]);
+        }
         let has_sulfur = self.is(one, SULFUR) || self.is(other, SULFUR);
         let longest = if has_sulfur {
             RING_BOND_SULFUR
@@ -400,6 +526,9 @@ impl<'a> Molecule<'a> {
 
     fn is_aromatic(&self, ring: &[u32]) -> bool {
         let closes = self.may_be_aromatic(ring[ring.len() - 1], ring[0]);
+        if self.known.is_some() {
+            return closes;
+        }
         // The sum of the cross products of neighbours is normal to the mean plane.
         let vectors: Vec<[f64; 3]> = ring
             .iter()

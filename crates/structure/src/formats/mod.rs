@@ -1,7 +1,7 @@
 //! The file formats: one row of a table each. `docs/CONTRIBUTING.md` shows how to add one.
 
 mod binary_cif;
-mod mmcif;
+pub(super) mod mmcif;
 mod pdb;
 
 use std::borrow::Cow;

@@ -32,6 +32,7 @@ const BLOCKS_MAX: u64 = 16;
 /// bytes, and the byte that a memset sets.
 const PIECE_WORDS: usize = 4;
 const ARGS_WORDS: usize = 1 + PIECE_WORDS * PIECES_MAX;
+pub(super) const ARGS_BYTES: usize = ARGS_WORDS * size_of::<u64>();
 
 /// The kernel, with its code for a device of this compute capability.
 pub(super) fn kernel(capability: (u32, u32)) -> &'static Kernel {
@@ -46,7 +47,7 @@ pub(super) fn kernel(capability: (u32, u32)) -> &'static Kernel {
         let kernel = Kernel::new("tapeloop_copies")
             .block(THREADS)
             .waits_for_dependencies()
-            .structure("pieces", ARGS_WORDS * size_of::<u64>(), &[]);
+            .structure("pieces", ARGS_BYTES, &[]);
         // SAFETY: both texts take one struct of this size. They access the ranges that its pieces
         // name and no others, with any number of blocks of this size. Its addresses are not
         // declared as pointers: `CudaSlot` launches it over ranges that it has checked and leased,

@@ -1,13 +1,14 @@
 //! The part of the driver without a device that makes, launches and runs graphs: their copies and
 //! memsets, and loops, whose launches are threads that do what the kernels of `resident.cu` do.
 
+use super::copies;
 use super::device_loop::LoopArgs;
 use super::fake_driver::{Refusal, handle, put, state, wait};
 use super::{driver::Driver, result_codes};
 use crate::backend::host_ns;
 use cudarc::driver::sys;
 use std::collections::BTreeMap;
-use std::ffi::{c_char, c_int, c_uint, c_ulonglong, c_void};
+use std::ffi::{CStr, c_char, c_int, c_uint, c_ulonglong, c_void};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU64, Ordering::*, fence};
 use std::thread::JoinHandle;
@@ -30,6 +31,10 @@ pub(super) struct FakeLoops {
     pub(super) batches: usize,
     /// Whether the next batch of a loop faults.
     pub(super) faults: bool,
+    /// Whether the kernel that copies can be loaded.
+    pub(super) loads_copies: bool,
+    /// The handle of that kernel.
+    copies: usize,
     /// The programmatic edges of the graph that was instantiated last.
     pub(super) programmatic: usize,
 }
@@ -180,6 +185,13 @@ pub(super) fn install(driver: &mut Driver) {
         nodes(graph, |nodes| nodes.kernel = Some(args));
         handle(node)
     }
+    extern "C" fn set_kernel(
+        _: sys::CUgraphExec,
+        _: sys::CUgraphNode,
+        _: *const sys::CUDA_KERNEL_NODE_PARAMS,
+    ) -> i32 {
+        result_codes::SUCCESS
+    }
     extern "C" fn add_node(
         node: *mut sys::CUgraphNode,
         graph: sys::CUgraph,
@@ -317,21 +329,34 @@ pub(super) fn install(driver: &mut Driver) {
     extern "C" fn function(
         function: *mut sys::CUfunction,
         _: sys::CUmodule,
-        _: *const c_char,
+        name: *const c_char,
     ) -> i32 {
-        handle(function)
+        let result = handle(function);
+        // SAFETY: the backend passes a text that ends in a zero, and `handle` has written the handle.
+        let (name, function) = unsafe { (CStr::from_ptr(name), *function as usize) };
+        if name.to_bytes() == copies::kernel((0, 0)).name().as_bytes() {
+            state(|state| state.loops.copies = function);
+        }
+        result
     }
     extern "C" fn load_function(_: sys::CUfunction) -> i32 {
         result_codes::SUCCESS
     }
     extern "C" fn param(
-        _: sys::CUfunction,
+        function: sys::CUfunction,
         index: usize,
         offset: *mut usize,
         bytes: *mut usize,
     ) -> i32 {
+        let copies = state(|state| state.loops.loads_copies.then_some(state.loops.copies));
         put(offset, 0);
-        put(bytes, size_of::<LoopArgs>());
+        put(
+            bytes,
+            match copies {
+                Some(copies) if copies == function as usize => copies::ARGS_BYTES,
+                _ => size_of::<LoopArgs>(),
+            },
+        );
         match index {
             0 => result_codes::SUCCESS,
             _ => result_codes::INVALID_VALUE,
@@ -351,6 +376,7 @@ pub(super) fn install(driver: &mut Driver) {
     driver.cuGraphAddMemsetNode = add_memset;
     driver.cuGraphAddMemcpyNode = add_memcpy;
     driver.cuGraphAddKernelNode_v2 = add_kernel;
+    driver.cuGraphExecKernelNodeSetParams_v2 = set_kernel;
     driver.cuGraphAddNode_v2 = add_node;
     driver.cuGraphAddChildGraphNode = add_child;
     driver.cuGraphAddDependencies_v2 = add_edge;

@@ -394,7 +394,8 @@ impl Graph {
             .programmatic
             .get(index)
             .is_some_and(Option::is_some);
-        if is_early && checked.role() != NodeRole::WaitingKernel {
+        let keeps_kernel = copy.is_some() || checked.role() == NodeRole::WaitingKernel;
+        if is_early && !keeps_kernel {
             let message = format!(
                 "operation {place} of the graph starts before the one that it runs after has ended, \
                  and its new kernel does not wait for that"

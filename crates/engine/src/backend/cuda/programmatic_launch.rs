@@ -270,4 +270,25 @@ mod tests {
         assert!(matches!(built, Built::Reinstantiated { .. }), "{built:?}");
         assert_eq!(edges, 0);
     }
+
+    #[test]
+    fn merged_copies_behind_a_programmatic_edge_get_other_parameters() {
+        let session = Session::new();
+        let (mut slot, [plain, _]) = launches(&session, 9, 90);
+        fake_driver::state(|state| state.loops.loads_copies = true);
+        let memory = allocation(&slot.context());
+        slot.adopt(&memory).unwrap();
+        let zeros = [0, 32].map(|offset| Op::Memset {
+            device: memory.address() + offset,
+            byte: 0,
+            bytes: 32,
+        });
+        let ops = [&plain, &zeros[0], &zeros[1]];
+        // SAFETY: as in `enqueue`; the memsets are of an allocation that the slot adopted.
+        let made = unsafe { slot.make_graph(GraphSource::Captured(&ops), None) };
+        let (graph, _) = made.unwrap();
+        assert_eq!(early(), [false, true]);
+        // SAFETY: as above.
+        unsafe { slot.set_params(graph, 1, &zeros[1]) }.unwrap();
+    }
 }

@@ -7,12 +7,14 @@
 
 mod atom_rows;
 pub(super) mod atom_site;
+mod categories;
 pub(super) mod data_block;
 mod lexer;
 mod local_quality;
 mod oper_list;
 mod rows;
 
+pub(crate) use categories::{CifValues, each_row};
 use std::ops::Range;
 
 use self::atom_rows::AtomRows;
