@@ -155,6 +155,7 @@ class Interaction(TypedDict, total=False):
     """Keys of the table ``interaction``."""
 
     kinds: str | Sequence[str]
+    components: Literal["none"] | str | PathLike[str]
     hydrogen_bond: float
     hydrogen: float
     salt_bridge: float

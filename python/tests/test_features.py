@@ -21,9 +21,10 @@ def rows(table, leave_out=("source", "structure")):
 
 
 def test_tables_have_what_the_program_writes(some, tmp_path):
-    names = ["residues", "chains", "structures", "contacts", "hydrogen_bonds"]
+    names = ["residues", "chains", "structures", "contacts", "hydrogen_bonds", "interactions"]
     contacts = {"atom": "any", "nearest": 12}
     settings = {"backend": "cpu", "contacts": contacts, "hydrogen_bonds": True}
+    settings["interactions"] = True
     tables = pytapeloop.tables(some, names=names, **settings)
     record = pytapeloop.run(inputs=some, output=tmp_path / "out", **settings)
     assert record["state"] == "finished"

@@ -117,7 +117,7 @@ impl OutputTable {
 
     /// Whether a structure has many more rows than residues: a row group spans few structures.
     pub fn has_many_rows(self) -> bool {
-        self.is_pair() || self == OutputTable::ATOMS
+        self.is_pair() || [OutputTable::ATOMS, OutputTable::INTERACTIONS].contains(&self)
     }
 
     fn index(self) -> usize {

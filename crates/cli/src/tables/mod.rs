@@ -310,7 +310,7 @@ impl Tables {
         self.rows_held += held;
         let mut is_flushed = false;
         for table in &mut self.tables {
-            // Row groups of pairs and atoms are of so few structures that their ends are no occasion
+            // Row groups of pairs, atoms and interactions are of so few structures that their ends are no occasion
             // to gather.
             is_flushed |= table.append(record)? && !table.kind.has_many_rows();
         }

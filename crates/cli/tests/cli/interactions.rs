@@ -289,6 +289,47 @@ fn the_nucleotides_of_an_assembly_keep_their_numbers() {
     assert!(numbers.iter().all(|&sum| sum == numbers[0]), "{numbers:?}");
 }
 
+#[test]
+fn the_texts_of_an_arrow_file_are_dictionaries() {
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::Int32Type;
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let input = sample("1hvr.pdb.gz");
+    let start = [str_of(&input), "-o", str_of(&out), "--format", "arrow"];
+    let small = ["--set", "tables.rows_per_group=50"];
+    run_well(&[&start[..], &WITH_LIGANDS, &small].concat());
+    let file = fs::File::open(out.join("interactions/part-00000.arrow")).unwrap();
+    let batches = arrow_ipc::reader::FileReader::try_new(file, None).unwrap();
+    let mut found = Vec::new();
+    for batch in batches {
+        let batch = batch.unwrap();
+        let columns = ["kind", "atoms_1", "comp_id_2", "role_2"].map(|name| {
+            let column = batch
+                .column_by_name(name)
+                .unwrap()
+                .as_dictionary::<Int32Type>();
+            column.downcast_dict::<arrow_array::StringArray>().unwrap()
+        });
+        for row in 0..batch.num_rows() {
+            use arrow_array::{Array, ArrayAccessor};
+            found.push(
+                columns.map(|column| column.is_valid(row).then(|| column.value(row).to_owned())),
+            );
+        }
+    }
+    let expected = rows(&input, &WITH_LIGANDS);
+    let expected: Vec<_> = expected
+        .iter()
+        .map(|row| {
+            ["kind", "atoms_1", "comp_id_2", "role_2"]
+                .map(|name| row[name].as_str().map(str::to_owned))
+        })
+        .collect();
+    assert!(found.len() > 200);
+    assert_eq!(found, expected);
+}
+
 /// Quinoxaline-2-carboxylic acid, without hydrogens.
 const QUINOXALINE: &str = "\
 data_QUI

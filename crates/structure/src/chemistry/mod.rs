@@ -6,62 +6,20 @@
 
 mod dictionary;
 mod perception;
+mod roles;
 mod table;
 
 use super::checked_structure::CheckedStructure;
 use super::model::{LigandKind, MISSING, Structure};
 use super::text8::{Text8, text8};
-use bytemuck::{Pod, Zeroable};
 pub use dictionary::Components;
 pub(super) use dictionary::{DictionaryAtom, DictionaryBond, DictionaryComponent};
 use perception::{Perceived, perceive, perceive_known};
+pub use roles::Roles;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 use table::KnownResidue;
-
-/// What an atom can be in an interaction, as a set. Atoms that stand for a charged group or for an
-/// aromatic ring have the role of the group.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Pod, Zeroable)]
-#[repr(transparent)]
-pub struct Roles(u16);
-
-impl Roles {
-    /// No role.
-    pub const NONE: Roles = Roles(0);
-    /// Donor of a hydrogen bond: N or O with a hydrogen.
-    pub const DONOR: Roles = Roles(1);
-    /// Acceptor of a hydrogen bond: N or O with a lone pair.
-    pub const ACCEPTOR: Roles = Roles(2);
-    /// Carbon that is bonded to carbon and hydrogen alone.
-    pub const HYDROPHOBIC: Roles = Roles(4);
-    /// The sulfur of a cysteine.
-    pub const THIOL: Roles = Roles(8);
-    /// Metal.
-    pub const METAL: Roles = Roles(16);
-    /// N, O or S that can bind a metal.
-    pub const COORDINATES: Roles = Roles(32);
-    /// It stands for a positive group.
-    pub const POSITIVE: Roles = Roles(64);
-    /// It stands for a negative group.
-    pub const NEGATIVE: Roles = Roles(128);
-    /// It stands for an aromatic ring.
-    pub const RING: Roles = Roles(256);
-
-    /// Whether it has all roles of `other`.
-    pub const fn contains(self, other: Roles) -> bool {
-        self.0 & other.0 == other.0
-    }
-
-    /// The roles of both.
-    pub const fn with(self, other: Roles) -> Self {
-        Roles(self.0 | other.0)
-    }
-
-    /// The roles as bits, in the order of the constants.
-    pub const fn bits(self) -> u16 {
-        self.0
-    }
-}
 
 /// Where the roles of a residue's or a ligand's atoms come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -162,8 +120,25 @@ impl Chemistry {
         }
         builder.chemistry.roles.resize(next, Roles::NONE);
         builder.chemistry.owners.resize(next, u32::MAX);
+        // Ligands that links join have their bonds to each other.
+        let mut molecules: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         for (ligand, start) in structure.ligands.iter().zip(starts) {
-            builder.add(None, &ligand.comp_id, start..start + ligand.atoms.len());
+            let atoms = start..start + ligand.atoms.len();
+            let known = builder.perceive_known(&ligand.comp_id, atoms.clone());
+            let source = match known {
+                Some(_) => ChemistrySource::Dictionary,
+                None => ChemistrySource::Geometry,
+            };
+            builder.own(source, atoms.clone());
+            let atoms: Vec<u32> = atoms.map(|atom| atom as u32).collect();
+            match known {
+                Some(known) => builder.add_perceived(known, &atoms),
+                None => molecules.entry(ligand.molecule).or_default().extend(atoms),
+            }
+        }
+        for atoms in molecules.values() {
+            let perceived = builder.perceive(atoms);
+            builder.add_perceived(perceived, atoms);
         }
         builder.finish()
     }
@@ -302,23 +277,34 @@ impl Builder {
         self.chemistry.owners.resize(end, u32::MAX);
     }
 
-    /// Adds an owner with its atoms.
-    fn add(&mut self, known: Option<&KnownResidue>, comp_id: &Text8, atoms: Range<usize>) {
+    /// Adds an owner of atoms whose roles are still to come.
+    fn own(&mut self, source: ChemistrySource, atoms: Range<usize>) {
         let owner = self.chemistry.sources.len() as u32;
         if self.chemistry.roles.len() < atoms.end {
             self.skip_to(atoms.end);
         }
-        self.chemistry.owners[atoms.clone()].fill(owner);
+        self.chemistry.owners[atoms].fill(owner);
+        self.chemistry.sources.push(source);
+    }
+
+    /// Adds a residue of a polymer, or a cap, with its atoms.
+    fn add(&mut self, known: Option<&KnownResidue>, comp_id: &Text8, atoms: Range<usize>) {
         let is_known = known.is_some_and(|known| known.has_all(&self.name[atoms.clone()]));
         match known.filter(|_| is_known) {
             Some(known) => {
-                self.chemistry.sources.push(ChemistrySource::Names);
+                self.own(ChemistrySource::Names, atoms.clone());
                 self.add_known(known, atoms);
             }
             None => {
-                let (source, perceived) = self.perceive(comp_id, atoms.clone());
-                self.chemistry.sources.push(source);
-                self.add_perceived(perceived, atoms);
+                let range: Vec<u32> = atoms.clone().map(|atom| atom as u32).collect();
+                let (source, perceived) = match self.perceive_known(comp_id, atoms.clone()) {
+                    Some(known) => (ChemistrySource::Dictionary, known),
+                    None => (ChemistrySource::Geometry, self.perceive(&range)),
+                };
+                self.own(source, atoms.clone());
+                let (groups, bonds) = (self.chemistry.groups.len(), self.chemistry.bonds.len());
+                self.add_perceived(perceived, &range);
+                self.link_nitrogen(atoms, groups, bonds);
             }
         }
     }
@@ -347,30 +333,57 @@ impl Builder {
         }
     }
 
-    /// What the atoms of a residue that the table does not have can take part in, and how that was told.
-    fn perceive(&self, comp_id: &Text8, atoms: Range<usize>) -> (ChemistrySource, Perceived) {
+    /// What the atoms of a residue or ligand can take part in by its component in the dictionary.
+    fn perceive_known(&self, comp_id: &Text8, atoms: Range<usize>) -> Option<Perceived> {
+        let component = self.components?.get(comp_id)?;
         let (xyz, element) = (&self.xyz[atoms.clone()], &self.element[atoms.clone()]);
-        let component = self
-            .components
-            .and_then(|components| components.get(comp_id));
-        let known = component
-            .and_then(|component| perceive_known(xyz, element, &self.name[atoms], component));
-        match known {
-            Some(known) => (ChemistrySource::Dictionary, known),
-            None => (ChemistrySource::Geometry, perceive(xyz, element)),
+        perceive_known(xyz, element, &self.name[atoms], component)
+    }
+
+    /// What atoms can take part in by their positions.
+    fn perceive(&self, atoms: &[u32]) -> Perceived {
+        let own = || atoms.iter().map(|&atom| atom as usize);
+        let xyz: Vec<[i32; 3]> = own().map(|atom| self.xyz[atom]).collect();
+        let element: Vec<u8> = own().map(|atom| self.element[atom]).collect();
+        perceive(&xyz, &element)
+    }
+
+    fn add_perceived(&mut self, perceived: Perceived, atoms: &[u32]) {
+        for (&atom, roles) in atoms.iter().zip(perceived.roles) {
+            self.chemistry.roles[atom as usize] = roles;
+        }
+        let bonds = perceived.bonds.iter();
+        let bonds = bonds.map(|pair| pair.map(|atom| atoms[atom as usize]));
+        self.chemistry.bonds.extend(bonds);
+        for (atom, role, members) in perceived.groups {
+            let members: Vec<u32> = members
+                .iter()
+                .map(|&member| atoms[member as usize])
+                .collect();
+            self.chemistry
+                .add_group(atoms[atom as usize], role, &members);
         }
     }
 
-    fn add_perceived(&mut self, perceived: Perceived, atoms: Range<usize>) {
-        let start = atoms.start as u32;
-        self.chemistry.roles[atoms].copy_from_slice(&perceived.roles);
-        let bonds = perceived.bonds.iter();
-        let bonds = bonds.map(|pair| pair.map(|atom| start + atom));
-        self.chemistry.bonds.extend(bonds);
-        for (atom, role, members) in perceived.groups {
-            let members: Vec<u32> = members.iter().map(|member| start + member).collect();
-            self.chemistry.add_group(start + atom, role, &members);
+    /// The nitrogen of a peptide bond, whose other carbon is of another residue, is no amine. The
+    /// residue has the groups and bonds from these indices on.
+    fn link_nitrogen(&mut self, atoms: Range<usize>, groups: usize, bonds: usize) {
+        let names = &self.name[atoms.clone()];
+        let Some(index) = names.iter().position(|name| *name == text8(b"N")) else {
+            return;
+        };
+        let atom = (atoms.start + index) as u32;
+        let chemistry = &mut self.chemistry;
+        let mut own = chemistry.groups[groups..].iter();
+        if let Some(index) = own.position(|group| group.atom == atom) {
+            chemistry.groups.remove(groups + index);
         }
+        let bonded = chemistry.bonds[bonds..].iter();
+        let bonded = bonded.filter(|bond| bond[0] == atom);
+        chemistry.roles[atom as usize] = match bonded.count() {
+            0 | 1 => Roles::DONOR,
+            _ => Roles::NONE,
+        };
     }
 
     fn finish(self) -> Chemistry {

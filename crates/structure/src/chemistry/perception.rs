@@ -3,8 +3,8 @@
 
 use super::super::element;
 use super::super::text8::Text8;
-use super::Roles;
 use super::dictionary::DictionaryComponent;
+use super::roles::Roles;
 use std::collections::BTreeSet;
 
 /// What was found. Atoms are indices of the residue or ligand.

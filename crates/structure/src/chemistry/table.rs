@@ -1,7 +1,7 @@
 //! The atoms of standard amino acids and nucleotides that take part in interactions.
 
 use super::super::text8::{Text8, text8};
-use super::Roles;
+use super::roles::Roles;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 

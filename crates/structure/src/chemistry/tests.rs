@@ -200,9 +200,57 @@ fn geometry_tells_the_bases_of_nucleotides_as_names_do() {
 }
 
 #[test]
+fn the_nitrogen_of_a_peptide_bond_is_no_amine() {
+    for name in ["1pfe.cif.gz", "2n0n.pdb.gz"] {
+        let structure = read(name);
+        let chemistry = structure.chemistry.as_deref().unwrap();
+        let owners = structure.residues.len() + structure.loose_residues.len();
+        let by_geometry = |&owner: &usize| chemistry.source(owner) == ChemistrySource::Geometry;
+        assert!((0..owners).any(|owner| by_geometry(&owner)), "{name}");
+        for (atom, _) in chemistry.groups() {
+            let details = structure.atom_details.get(atom as usize);
+            let is_nitrogen = details.is_some_and(|atom| atom.name == text8(b"N"));
+            assert!(!is_nitrogen, "{name} {atom}");
+        }
+    }
+}
+
+#[test]
+fn bonds_of_linked_ligands_count() {
+    let text = "\
+ATOM      1  N   GLY A   1       0.000   0.000   0.000  1.00  0.00           N
+ATOM      2  CA  GLY A   1       1.458   0.000   0.000  1.00  0.00           C
+ATOM      3  C   GLY A   1       2.000   1.420   0.000  1.00  0.00           C
+HETATM    4  C4  GLC A 101      20.000   0.000   0.000  1.00  0.00           C
+HETATM    5  O4  GLC A 101      21.430   0.000   0.000  1.00  0.00           O
+HETATM    6  C1  GLC A 102      22.200   1.200   0.000  1.00  0.00           C
+HETATM    7  O1  GLC A 102      23.630   1.200   0.000  1.00  0.00           O
+END
+";
+    let options = ReadOptions {
+        chemistry: true,
+        ligands: true,
+        ..ReadOptions::default()
+    };
+    let file = tempfile::Builder::new().suffix(".pdb").tempfile().unwrap();
+    std::fs::write(file.path(), text).unwrap();
+    let structure = Reader::new(options)
+        .read_path(file.path())
+        .unwrap()
+        .remove(0);
+    let chemistry = structure.chemistry.as_deref().unwrap();
+    let [c4, o4, c1, o1] = chemistry.roles()[3..] else {
+        panic!("{chemistry:?}");
+    };
+    let acceptor = Roles::ACCEPTOR.with(Roles::COORDINATES);
+    assert_eq!([o4, o1], [acceptor, acceptor.with(Roles::DONOR)]);
+    assert_eq!([c4, c1], [Roles::NONE; 2]);
+}
+
+#[test]
 fn an_unknown_atom_is_no_metal() {
     let structure = read("5pti.cif.gz");
-    let is_unknown = |ligand: &&crate::Ligand| ligand.comp_id == crate::text8::text8(b"UNX");
+    let is_unknown = |ligand: &&crate::Ligand| ligand.comp_id == text8(b"UNX");
     assert_eq!(structure.ligands.iter().filter(is_unknown).count(), 1);
     let chemistry = structure.chemistry.as_deref().unwrap();
     let metals = chemistry.roles().iter();
