@@ -24,7 +24,7 @@ use tapeloop_annotations::WantedColumns;
 use tapeloop_annotations::{AnnotationColumn, Annotations, Level};
 use tapeloop_bench::internal::format;
 use tapeloop_engine::internal::{check_loop_in_worker, device_names};
-use tapeloop_files::{open_file, shown};
+use tapeloop_files::{open_stream, shown};
 use tapeloop_inputs::packed::reader_settings;
 use tapeloop_inputs::{ArchiveOptions, Archives, FrameRange, PackedSet, Sources, Trajectories};
 
@@ -291,10 +291,13 @@ fn trajectories_of(config: &Config) -> Result<(Trajectories, Option<String>)> {
         return Ok((Trajectories::Unknown, None));
     };
     let mut reader = Reader::new(config.reading);
-    // A FIFO would wait for a program that writes to it.
-    let topology = open_file(path).map_err(Error::io);
-    let topology = topology.and_then(|_| reader.read_topology(path));
-    let topology = topology.within(|| format!("topology {}", shown(path)))?;
+    let place = || format!("topology {}", shown(path));
+    let stream = open_stream(path).within(place)?;
+    let bytes = stream.bytes().within(place)?;
+    // A pipe can be read only once.
+    let topology = reader
+        .read_topology_stream(&path.to_string_lossy(), stream, bytes)
+        .within(place)?;
     let digest = hex(reader.last_bytes());
     let range = config.frames.unwrap_or(FrameRange::ALL);
     let trajectories = Trajectories::Read(Arc::new(topology), range);

@@ -62,6 +62,16 @@ pub struct Stream {
     no_writer_after: Option<Instant>,
 }
 
+impl Stream {
+    /// The length of a file in bytes; 0 for a FIFO or a device.
+    ///
+    /// # Errors
+    /// The system does not say.
+    pub fn bytes(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+}
+
 impl Read for Stream {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         loop {

@@ -1,5 +1,6 @@
 //! The topology of a trajectory: what each atom of its frames is.
 
+use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -33,12 +34,27 @@ impl Reader {
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) if the reader's options ask for all models or
     /// for an assembly, and those of [`Reader::read_path`].
     pub fn read_topology(&mut self, path: &Path) -> Result<Topology> {
+        let file = std::fs::File::open(path).map_err(Error::io)?;
+        // 0 for pipes and devices.
+        let size = file.metadata().map_err(Error::io)?.len();
+        self.read_topology_stream(&path.to_string_lossy(), file, size)
+    }
+
+    /// [`Reader::read_topology`] for a stream of `size` bytes, or 0 if that is unknown.
+    #[doc(hidden)]
+    pub fn read_topology_stream(
+        &mut self,
+        name: &str,
+        stream: impl Read,
+        size: u64,
+    ) -> Result<Topology> {
         let options = *self.options();
         if options.models != Models::First || options.assembly != Assembly::Deposited {
             let error = Error::usage("a topology is one model with the atoms of its file");
             return Err(error.fix("read the first model, without an assembly"));
         }
-        let mut structures = self.read_path(path)?;
+        options.limits.check_text(size)?;
+        let mut structures = self.read_stream(name, stream, size, None, Error::io)?;
         let structure = structures.pop();
         let mut structure =
             structure.ok_or_else(|| Error::input("the topology file has no model"))?;

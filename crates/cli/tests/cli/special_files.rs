@@ -52,7 +52,10 @@ fn files_without_an_end_and_fifos_end_the_program() {
             with(&["--config", &fifo]),
             "no program has written to the FIFO",
         ),
-        (with(&["--topology", &fifo]), "a FIFO"),
+        (
+            with(&["--topology", &fifo]),
+            "no program has written to the FIFO",
+        ),
         (
             with(&["--set", &annotations]),
             "no program has written to the FIFO",
