@@ -38,7 +38,7 @@ include_patterns = [
     "src/features/*.md",
 ]
 # Folders that hold builds and their output are not searched.
-exclude_patterns = [".*", "target", "out", "release", "wheels", "fuzz/target", "docs/site", "docs/bench"]
+exclude_patterns = [".*", "target", "out", "release", "wheels", "fuzz/target", "docs/site", "docs/bench", "docs/upstream"]
 
 # GitHub's Markdown: headings have GitHub's anchors, and what MyST adds to Markdown is off.
 myst_heading_anchors = 6

@@ -1,4 +1,4 @@
-//! Which files of the sources open files, and how.
+//! Which files of the sources open files and print, and how.
 
 use super::{sources, texts};
 use std::collections::BTreeMap;
@@ -126,5 +126,57 @@ fn files_are_read_with_a_limit_and_without_waiting() {
         READS,
         READERS,
         "call tapeloop_files::open_file or open_stream",
+    );
+}
+
+/// Ways to print.
+const PRINTS: &[&str] = &[
+    "println!(",
+    "print!(",
+    "eprintln!(",
+    "eprint!(",
+    "stdout().lock()",
+    "stderr().lock()",
+    "stderr().write",
+    "stdout().write",
+    "std::io::stdout();",
+    "stdout().as_fd()",
+    "stderr().as_fd()",
+];
+
+/// Where they may be, and why.
+const PRINTERS: &[(&str, &str)] = &[
+    (
+        "crates/cli/src/terminal.rs",
+        "escapes control characters of all that the program prints",
+    ),
+    (
+        "crates/cli/src/bin/tapeloop/log.rs",
+        "escapes those of the log, but for its colours",
+    ),
+    (
+        "crates/cli/src/bin/tapeloop/paint/target.rs",
+        "a painted file, through `for_terminal`",
+    ),
+    (
+        "crates/cli/src/tables/part_file.rs",
+        "tables, through `for_terminal` if they are text",
+    ),
+    (
+        "crates/cli/src/tables/terminal_table.rs",
+        "cells, which are escaped one by one",
+    ),
+    (
+        "crates/engine/src/backend/worker/supervisor.rs",
+        "the standard error of a worker process, which is this program",
+    ),
+];
+
+#[test]
+fn texts_reach_the_terminal_through_the_functions_that_escape_them() {
+    check(
+        PRINTS,
+        PRINTERS,
+        "call `say` or `complain` of crates/cli/src/terminal.rs",
     );
 }

@@ -60,6 +60,7 @@ mod special_files;
 #[cfg(unix)]
 mod terminal;
 mod trajectories;
+mod upstream;
 mod validate;
 #[cfg(target_os = "linux")]
 mod workers;
