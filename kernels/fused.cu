@@ -9,7 +9,7 @@ enum Number {
 };
 
 // The number of values: buffer addresses and numbers that steps take as arguments.
-constexpr unsigned VALUES = 192;
+constexpr unsigned VALUES = 208;
 // The longest program in bytes.
 constexpr unsigned PROGRAM_MAX = 2048;
 
@@ -57,7 +57,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
 fused(const unsigned* header, unsigned structures, unsigned program, unsigned length,
       EIGHT(a), EIGHT(b), EIGHT(c), EIGHT(d), EIGHT(e), EIGHT(f), EIGHT(g), EIGHT(h),
       EIGHT(i), EIGHT(j), EIGHT(k), EIGHT(l), EIGHT(m), EIGHT(n), EIGHT(o), EIGHT(p),
-      EIGHT(q), EIGHT(r), EIGHT(s), EIGHT(t), EIGHT(u), EIGHT(v), EIGHT(w), EIGHT(x))
+      EIGHT(q), EIGHT(r), EIGHT(s), EIGHT(t), EIGHT(u), EIGHT(v), EIGHT(w), EIGHT(x),
+      EIGHT(y), EIGHT(z))
 {
     if (blockIdx.x >= header[STRUCTURES])
         return;
@@ -71,6 +72,7 @@ fused(const unsigned* header, unsigned structures, unsigned program, unsigned le
         KEEP(k, 80); KEEP(l, 88); KEEP(m, 96); KEEP(n, 104); KEEP(o, 112);
         KEEP(p, 120); KEEP(q, 128); KEEP(r, 136); KEEP(s, 144); KEEP(t, 152);
         KEEP(u, 160); KEEP(v, 168); KEEP(w, 176); KEEP(x, 184);
+        KEEP(y, 192); KEEP(z, 200);
         const StructureSpan& span = ((const StructureSpan*)values[structures])[blockIdx.x];
         const auto range = [](unsigned axis, unsigned begin, unsigned count) {
             begins[axis] = begin;

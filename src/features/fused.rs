@@ -300,11 +300,11 @@ mod tests {
     #[test]
     fn more_values_than_the_kernel_takes_are_refused() {
         let kernel = torsions::Args::kernel();
-        let args: Vec<Arg> = (0..200_u32).map(Arg::from).collect();
+        let args: Vec<Arg> = (0..210_u32).map(Arg::from).collect();
         let launches = args.chunks(kernel.params().len());
         let program = StepProgram::from_launches(launches.map(|args| (&kernel, args)));
         let error = Fusion::On.applies(&program, &device(None)).unwrap_err();
-        assert!(error.to_string().contains("200 values of 192"), "{error}");
+        assert!(error.to_string().contains("210 values of 208"), "{error}");
     }
 
     #[test]

@@ -292,14 +292,16 @@ impl Feature for Interactions {
         ];
         let columns = columns.map(|column| column.in_table(TableName::Interactions));
         let listed = || INTERACTION_KINDS.iter().filter(|kind| self.lists(kind));
-        let count = |kind: &str, whose: &str| {
+        // Rounded positions may change rows near a limit, of which an interface has many.
+        let count = |kind: &str, whose: &str, moved: u32| {
             let about = format!("Rows of the table `interactions` of the kind {kind} {whose}.");
             let column = ColumnDecl::residue(format!("n_{kind}"), ColumnKind::Count, "", about);
+            let column = column.rotation(Tolerance::EXACT.but_for(moved));
             column.idle_when("no interaction of the kind was found")
         };
-        let of_residues = listed().map(|kind| count(kind, "that the residue is in"));
+        let of_residues = listed().map(|kind| count(kind, "that the residue is in", 40));
         let of_interfaces = listed().map(|kind| {
-            let column = count(kind, "between the two chains");
+            let column = count(kind, "between the two chains", 150);
             column.in_table(TableName::Interfaces)
         });
         let counts = of_residues.chain(of_interfaces);
