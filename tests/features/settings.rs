@@ -280,7 +280,9 @@ fn fused_launches_compute_the_same() {
         .iter()
         .map(|&n| structure(n, n as u64))
         .collect();
-    let config = EngineConfig::new(Features::capacity(800));
+    // The structures are denser than proteins, and have more pairs.
+    let capacity = Features::with_pair_room(Features::capacity(800), 8);
+    let config = EngineConfig::new(capacity);
     let with = |fusion| {
         let mut features = FeatureConfig {
             fusion,
