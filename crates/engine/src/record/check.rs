@@ -512,7 +512,7 @@ mod tests {
         assert_eq!(outcome(PARAMS_MAX - 3), "ok");
         assert!(has_parts(
             &outcome(PARAMS_MAX - 2),
-            "201 parameters .. at most 200"
+            "257 parameters .. at most 256"
         ));
     }
 
