@@ -13,7 +13,7 @@ use std::any::TypeId;
 use std::sync::Arc;
 
 /// The largest number of buffers in a recording.
-pub const BUFFERS_MAX: usize = 256;
+pub const BUFFERS_MAX: usize = 208;
 
 const HEADER_NAME: &str = "header";
 
