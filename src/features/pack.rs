@@ -247,26 +247,17 @@ fn is_glycan(ligand: &Ligand) -> bool {
     ligand.kind == LigandKind::Glycan
 }
 
-/// The ligands with their indices, in the order in which the batch has their atoms: glycans first.
-fn ligands_by_atoms(structure: &Structure) -> impl Iterator<Item = (u32, &Ligand)> {
-    let ligands = |glycans: bool| {
-        let all = (0..).zip(&structure.ligands);
-        all.filter(move |(_, ligand)| is_glycan(ligand) == glycans)
-    };
-    ligands(true).chain(ligands(false))
-}
-
 /// The atoms of ligands, each with the index of its ligand.
 fn ligand_atoms(structure: &Structure) -> impl Iterator<Item = (u32, &LigandAtom)> {
-    let ligands = ligands_by_atoms(structure);
-    ligands.flat_map(|(index, ligand)| ligand.atoms.iter().map(move |atom| (index, atom)))
+    let ligands = structure.ligands_by_atoms();
+    ligands.flat_map(|(index, ligand)| ligand.atoms.iter().map(move |atom| (index as u32, atom)))
 }
 
 /// Writes the spans of ligands in their order; the chain is the structure's first.
 fn write_ligands(spans: &mut [ResidueSpan], structure: &Structure, offset: Extent) {
     let mut atom_start = offset[ATOMS] + structure.xyz.len() as u32;
-    for (index, ligand) in ligands_by_atoms(structure) {
-        spans[index as usize] = ResidueSpan {
+    for (index, ligand) in structure.ligands_by_atoms() {
+        spans[index] = ResidueSpan {
             structure: offset[STRUCTURES],
             chain: offset[CHAINS],
             atom_start,

@@ -94,10 +94,7 @@ impl FeatureRecorder<'_> {
     }
 
     fn pair_ends(&mut self, name: &str, axis: usize) -> Buffer<i32> {
-        let name = format!("{name}_ends");
-        let ends = self.recorder.download_buffer(&name, axis, 1);
-        self.downloads.push(ResultBuffer::Count(ends));
-        ends
+        self.pair_counts(&format!("{name}_ends"), axis, 1)
     }
 
     fn lists_up_to(
@@ -125,17 +122,17 @@ impl FeatureRecorder<'_> {
 
     /// A buffer of integers of listed pairs.
     pub(super) fn listed_counts(&mut self, lists: &PairLists, name: &str) -> Buffer<i32> {
-        let buffer = self
-            .recorder
-            .download_buffer(name, PAIR_ROOM, lists.rows_per_unit);
-        self.downloads.push(ResultBuffer::Count(buffer));
-        buffer
+        self.pair_counts(name, PAIR_ROOM, lists.rows_per_unit)
     }
 
     /// A buffer of the second residues of pairs, of `elements` for each unit of `axis`.
     pub(super) fn partners(&mut self, name: &str, axis: usize, elements: usize) -> Buffer<i32> {
-        let name = format!("{name}_partners");
-        let buffer = self.recorder.download_buffer(&name, axis, elements);
+        self.pair_counts(&format!("{name}_partners"), axis, elements)
+    }
+
+    /// A buffer of integers of pairs, of `elements` for each unit of `axis`.
+    fn pair_counts(&mut self, name: &str, axis: usize, elements: usize) -> Buffer<i32> {
+        let buffer = self.recorder.download_buffer(name, axis, elements);
         self.downloads.push(ResultBuffer::Count(buffer));
         buffer
     }
@@ -287,16 +284,21 @@ struct Pairs {
     columns: Vec<Values>,
 }
 
+/// Sums the degrees of these residues or atoms, up to and including each of them.
+fn sum_degrees(units: Range<usize>, degrees: &[i32], ends: &mut [i32]) {
+    let mut sum = 0;
+    for unit in units {
+        sum += degrees[unit];
+        ends[unit] = sum;
+    }
+}
+
 /// Sums the numbers of pairs over the residues of each structure.
 impl Twin for pair_ends::Views<'_> {
     fn run(self) {
         let structures = StructureSpan::live(self.header, self.structures);
         for structure in structures {
-            let mut sum = 0;
-            for residue in structure.residues() {
-                sum += self.degrees[residue];
-                self.ends[residue] = sum;
-            }
+            sum_degrees(structure.residues(), self.degrees, self.ends);
         }
     }
 }
@@ -306,11 +308,7 @@ impl Twin for interaction_ends::Views<'_> {
     fn run(self) {
         let structures = StructureSpan::live(self.header, self.structures);
         for structure in structures {
-            let mut sum = 0;
-            for atom in structure.along(ATOMS as u32) {
-                sum += self.degrees[atom];
-                self.ends[atom] = sum;
-            }
+            sum_degrees(structure.along(ATOMS as u32), self.degrees, self.ends);
         }
     }
 }

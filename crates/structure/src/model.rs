@@ -444,6 +444,16 @@ impl Structure {
         self.xyz.get(atom as usize).copied()
     }
 
+    /// The ligands with their indices, in the order in which results of features have their atoms: glycans
+    /// come first.
+    pub fn ligands_by_atoms(&self) -> impl Iterator<Item = (usize, &Ligand)> {
+        let of_kind = |glycans: bool| {
+            let ligands = self.ligands.iter().enumerate();
+            ligands.filter(move |(_, ligand)| (ligand.kind == LigandKind::Glycan) == glycans)
+        };
+        of_kind(true).chain(of_kind(false))
+    }
+
     /// Makes room for atoms.
     pub(super) fn reserve_atoms(&mut self, atoms: usize) -> Result<()> {
         reserve(&mut self.xyz, atoms)?;

@@ -67,7 +67,7 @@ pub struct ReadOptions {
     /// [`Structure::atom_details`](super::Structure::atom_details) and
     /// [`Structure::loose_residues`](super::Structure::loose_residues), from which it follows.
     pub chemistry: bool,
-    /// The dictionary of components by which the chemistry of ligands is told. `None`: by their geometry.
+    /// The dictionary of components that gives ligands their chemistry. `None`: their geometry does.
     pub components: Option<Components>,
     /// The radii of atoms, and which of them are polar.
     pub radii: Radii,

@@ -59,8 +59,8 @@ pub struct Interactions {
     pub keep: bool,
     /// The kinds that are listed, of [`INTERACTION_KINDS`].
     pub kinds: Vec<String>,
-    /// The dictionary by which the roles of ligands' atoms are told; `None`: by their geometry. Structures
-    /// that were read with their chemistry have it from [`ReadOptions::components`].
+    /// The dictionary that gives ligands' atoms their roles; `None`: their geometry does. Structures that
+    /// were read with their chemistry have it from [`ReadOptions::components`].
     ///
     /// [`ReadOptions::components`]: crate::structure::ReadOptions::components
     pub components: Option<Components>,

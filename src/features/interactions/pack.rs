@@ -2,7 +2,7 @@
 
 use super::super::layout::{AtomFrame, AtomRoles};
 use super::CENTRE_MAX;
-use crate::structure::{CheckedStructure, Chemistry, Components, LigandKind, Roles, Structure};
+use crate::structure::{CheckedStructure, Chemistry, Components, Roles, Structure};
 use std::sync::Arc;
 
 /// The length of a direction.
@@ -71,12 +71,9 @@ pub(in super::super) fn write_frames(
 
 /// The positions of the atoms of ligands, glycans first.
 fn ligand_positions(structure: &Structure) -> Vec<[i32; 3]> {
-    let of_kind = |glycans: bool| {
-        let ligands = structure.ligands.iter();
-        let ligands = ligands.filter(move |ligand| (ligand.kind == LigandKind::Glycan) == glycans);
-        ligands.flat_map(|ligand| ligand.atoms.iter().map(|atom| atom.xyz))
-    };
-    of_kind(true).chain(of_kind(false)).collect()
+    let ligands = structure.ligands_by_atoms();
+    let atoms = ligands.flat_map(|(_, ligand)| ligand.atoms.iter());
+    atoms.map(|atom| atom.xyz).collect()
 }
 
 /// The mean of positions. Their sums are exact.

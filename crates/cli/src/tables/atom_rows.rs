@@ -2,7 +2,7 @@
 
 use arrow_buffer::BooleanBuffer;
 use std::ops::Range;
-use tapeloop::structure::{AtomClass, AtomDetails, LigandKind, Radii, Structure};
+use tapeloop::structure::{AtomClass, AtomDetails, Radii, Structure};
 
 /// Bytes of an atom in [`AtomRows`], and of its areas.
 pub(super) const ATOM_BYTES: usize = size_of::<[i32; 3]>()
@@ -50,22 +50,14 @@ impl AtomRows {
         }
         // A structure of a program's own may have none.
         rows.details.resize(rows.xyz.len(), AtomDetails::default());
-        for glycans in [true, false] {
-            for (ligand, range) in structure.ligands.iter().zip(&mut rows.of_ligands) {
-                if (ligand.kind == LigandKind::Glycan) == glycans {
-                    let start = rows.xyz.len();
-                    *range = start..start + ligand.atoms.len();
-                    rows.xyz.extend(ligand.atoms.iter().map(|atom| atom.xyz));
-                    rows.element
-                        .extend(ligand.atoms.iter().map(|atom| atom.element));
-                    rows.class
-                        .extend(ligand.atoms.iter().map(|atom| atom.class));
-                    rows.b_factor
-                        .extend(ligand.atoms.iter().map(|atom| atom.b_factor));
-                    rows.details
-                        .extend(ligand.atoms.iter().map(|atom| atom.details));
-                }
-            }
+        for (index, ligand) in structure.ligands_by_atoms() {
+            let (start, atoms) = (rows.xyz.len(), || ligand.atoms.iter());
+            rows.of_ligands[index] = start..start + ligand.atoms.len();
+            rows.xyz.extend(atoms().map(|atom| atom.xyz));
+            rows.element.extend(atoms().map(|atom| atom.element));
+            rows.class.extend(atoms().map(|atom| atom.class));
+            rows.b_factor.extend(atoms().map(|atom| atom.b_factor));
+            rows.details.extend(atoms().map(|atom| atom.details));
         }
         rows
     }

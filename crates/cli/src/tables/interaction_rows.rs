@@ -1,6 +1,6 @@
 //! What the rows of the table of interactions are made from.
 
-use tapeloop::structure::{LigandKind, Structure};
+use tapeloop::structure::Structure;
 
 /// Bytes of an atom: its name, what it can take part in, and its interactions, of which it has about
 /// one.
@@ -26,12 +26,8 @@ impl InteractionRows {
             .collect();
         // A structure of a program's own may have none.
         names.resize(structure.xyz.len(), *b"        ");
-        for glycans in [true, false] {
-            for ligand in &structure.ligands {
-                if (ligand.kind == LigandKind::Glycan) == glycans {
-                    names.extend(ligand.atoms.iter().map(|atom| atom.details.name));
-                }
-            }
+        for (_, ligand) in structure.ligands_by_atoms() {
+            names.extend(ligand.atoms.iter().map(|atom| atom.details.name));
         }
         let groups = structure
             .chemistry

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 use std::{fmt, ptr};
 
-/// The components of a local dictionary, by which the roles of ligands' atoms are told. Dictionaries are
+/// The components of a local dictionary, which gives ligands' atoms their roles. Dictionaries are
 /// kept until the program ends, and equal ones once, so that this is no more than a reference.
 #[derive(Clone, Copy)]
 pub struct Components(&'static Dictionary);

@@ -10,7 +10,7 @@ mod roles;
 mod table;
 
 use super::checked_structure::CheckedStructure;
-use super::model::{LigandKind, MISSING, Structure};
+use super::model::{MISSING, Structure};
 use super::text8::{Text8, text8};
 pub use dictionary::Components;
 pub(super) use dictionary::{DictionaryAtom, DictionaryBond, DictionaryComponent};
@@ -73,7 +73,7 @@ pub struct Chemistry {
 impl Chemistry {
     /// What the atoms of a structure can take part in, by the names of residues and atoms and by their
     /// positions.
-    /// `components` are those of a dictionary, by which ligands are told.
+    /// `components` are those of a dictionary for ligands.
     pub fn of(structure: &CheckedStructure, components: Option<Components>) -> Self {
         Chemistry::of_columns(structure, components)
     }
@@ -106,20 +106,13 @@ impl Chemistry {
             start = end;
         }
         // Atoms without a residue's name have no roles.
-        let polymer = structure.xyz.len();
-        builder.skip_to(polymer);
         let mut starts = vec![0; structure.ligands.len()];
-        let mut next = polymer;
-        for glycans in [true, false] {
-            for (ligand, start) in structure.ligands.iter().zip(&mut starts) {
-                if (ligand.kind == LigandKind::Glycan) == glycans {
-                    *start = next;
-                    next += ligand.atoms.len();
-                }
-            }
+        let mut next = structure.xyz.len();
+        for (index, ligand) in structure.ligands_by_atoms() {
+            starts[index] = next;
+            next += ligand.atoms.len();
         }
-        builder.chemistry.roles.resize(next, Roles::NONE);
-        builder.chemistry.owners.resize(next, u32::MAX);
+        builder.skip_to(next);
         // Ligands that links join have their bonds to each other.
         let mut molecules: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         for (ligand, start) in structure.ligands.iter().zip(starts) {
@@ -232,7 +225,6 @@ struct Builder {
     xyz: Vec<[i32; 3]>,
     element: Vec<u8>,
     name: Vec<Text8>,
-    components: Option<Components>,
     chemistry: Chemistry,
 }
 
@@ -242,26 +234,21 @@ impl Builder {
             xyz: structure.xyz.clone(),
             element: structure.element.clone(),
             name: names(structure),
-            components,
             chemistry: Chemistry {
                 components,
                 ..Chemistry::default()
             },
         };
         builder.name.resize(builder.xyz.len(), text8(b""));
-        for glycans in [true, false] {
-            for ligand in &structure.ligands {
-                if (ligand.kind == LigandKind::Glycan) == glycans {
-                    let atoms = || ligand.atoms.iter();
-                    builder.xyz.extend(atoms().map(|atom| atom.xyz));
-                    // Names of unknown atoms are not those of elements.
-                    let is_known = ligand.comp_id != text8(b"UNX");
-                    let element = |element: u8| if is_known { element } else { 0 };
-                    let elements = atoms().map(|atom| element(atom.element));
-                    builder.element.extend(elements);
-                    builder.name.extend(atoms().map(|atom| atom.details.name));
-                }
-            }
+        for (_, ligand) in structure.ligands_by_atoms() {
+            let atoms = || ligand.atoms.iter();
+            builder.xyz.extend(atoms().map(|atom| atom.xyz));
+            // Names of unknown atoms are not those of elements.
+            let is_known = ligand.comp_id != text8(b"UNX");
+            let element = |element: u8| if is_known { element } else { 0 };
+            let elements = atoms().map(|atom| element(atom.element));
+            builder.element.extend(elements);
+            builder.name.extend(atoms().map(|atom| atom.details.name));
         }
         builder
     }
@@ -335,7 +322,7 @@ impl Builder {
 
     /// What the atoms of a residue or ligand can take part in by its component in the dictionary.
     fn perceive_known(&self, comp_id: &Text8, atoms: Range<usize>) -> Option<Perceived> {
-        let component = self.components?.get(comp_id)?;
+        let component = self.chemistry.components?.get(comp_id)?;
         let (xyz, element) = (&self.xyz[atoms.clone()], &self.element[atoms.clone()]);
         perceive_known(xyz, element, &self.name[atoms], component)
     }
