@@ -10,11 +10,13 @@ use std::sync::Arc;
 
 use super::assembly::Generators;
 use super::checks::Findings;
+use super::chemistry::ComponentMap;
 use super::decimal::OCCUPANCY_ONE;
 use super::element::is_heavy;
 use super::entry_header::EntryHeader;
 use super::model::{AtomDetails, Chain, SequenceResidue, Truncation};
 use super::read_limits::{ReadLimits, check, limit_error, reserve};
+use super::stated_bonds::StatedBonds;
 use super::text8::{Text8, text8};
 use crate::Result;
 
@@ -247,6 +249,10 @@ pub(super) struct AtomTable {
     /// The covalent links that the file states, if ligands are kept. Those with a metal may be among
     /// them.
     pub links: Vec<StatedLink>,
+    /// The components whose atoms and bonds the file lists, if they are wanted.
+    pub described_components: Option<Arc<ComponentMap>>,
+    /// The bonds that CONECT records of a PDB file state, if they are wanted.
+    pub stated_bonds: StatedBonds,
     /// What the file states about its entry as a whole.
     pub header: EntryHeader,
     /// The generators of assembly 1, if it is wanted and the file has it.

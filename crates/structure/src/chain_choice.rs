@@ -94,7 +94,8 @@ impl Structure {
         *self = assembly::extract_chains(self, kept)?;
         self.ligands = ligands;
         if let Some(chemistry) = chemistry {
-            self.find_chemistry(chemistry.components());
+            let described = chemistry.described_components().cloned();
+            self.find_chemistry(chemistry.components(), described);
         }
         Ok(())
     }

@@ -1,8 +1,11 @@
 //! The text of dictionaries of components.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::OnceLock;
 
-use super::chemistry::{Components, DictionaryAtom, DictionaryBond, DictionaryComponent};
+use super::chemistry::{
+    ComponentMap, Components, DictionaryAtom, DictionaryBond, DictionaryComponent,
+};
 use super::element;
 use super::formats::mmcif::{CifValues, each_row};
 use super::text8::{Text8, text8};
@@ -11,7 +14,20 @@ use crate::{Error, Result};
 /// The most atoms of a component, hydrogens included.
 const ATOMS_MAX: usize = u16::MAX as usize;
 
+/// Frequent ligands and modified residues of wwPDB entries, from the chemical component dictionary (CC0);
+/// `scripts/make_frequent_components.py` makes the file.
+const FREQUENT: &[u8] = include_bytes!("frequent_components.cif");
+
 impl Components {
+    /// The components that the library has itself: frequent ligands and modified residues.
+    pub fn frequent() -> Components {
+        static KEPT: OnceLock<Components> = OnceLock::new();
+        *KEPT.get_or_init(|| {
+            let known = Components::of_text("frequent_components.cif", FREQUENT);
+            known.expect("a test reads the file")
+        })
+    }
+
     /// The components of a dictionary's text, plain mmCIF. `name` is what [`Components::name`] returns:
     /// the file's.
     ///
@@ -33,6 +49,21 @@ fn fingerprint(text: &[u8]) -> u64 {
     })
 }
 
+/// The items of `_chem_comp_atom` that are read.
+pub(super) const ATOM_ITEMS: [&str; 3] = ["comp_id", "atom_id", "type_symbol"];
+/// The items of `_chem_comp_bond` that are read.
+pub(super) const BOND_ITEMS: [&str; 5] = [
+    "comp_id",
+    "atom_id_1",
+    "atom_id_2",
+    "value_order",
+    "pdbx_aromatic_flag",
+];
+
+/// The rows of `_chem_comp_atom` and `_chem_comp_bond`, by component.
+#[derive(Default)]
+pub(super) struct ComponentRows(HashMap<Text8, RawComponent>);
+
 /// A component as it is read, with its hydrogens.
 #[derive(Default)]
 struct RawComponent {
@@ -41,43 +72,80 @@ struct RawComponent {
     bonds: Vec<([Text8; 2], bool, bool)>,
 }
 
-fn parse(text: &[u8]) -> Result<HashMap<Text8, DictionaryComponent>> {
-    let mut raw: HashMap<Text8, RawComponent> = HashMap::new();
-    const ATOM: [&str; 3] = ["comp_id", "atom_id", "type_symbol"];
-    const BOND: [&str; 5] = [
-        "comp_id",
-        "atom_id_1",
-        "atom_id_2",
-        "value_order",
-        "pdbx_aromatic_flag",
+impl ComponentRows {
+    /// Adds an atom: the values of [`ATOM_ITEMS`].
+    pub(super) fn add_atom(&mut self, [comp, atom, symbol]: [&[u8]; 3]) {
+        let letter = |index: usize| symbol.get(index).copied().unwrap_or(b' ');
+        let element = element::from_symbol([letter(0), letter(1)]);
+        let component = self.0.entry(text8(comp)).or_default();
+        component.atoms.push((text8(atom), element));
+    }
+
+    /// Adds a bond: the values of [`BOND_ITEMS`].
+    pub(super) fn add_bond(&mut self, [comp, one, other, order, aromatic]: [&[u8]; 5]) {
+        let is_aromatic = aromatic.eq_ignore_ascii_case(b"Y");
+        let is_single = order.eq_ignore_ascii_case(b"SING");
+        let component = self.0.entry(text8(comp)).or_default();
+        let bond = ([one, other].map(text8), !is_single, is_aromatic);
+        component.bonds.push(bond);
+    }
+
+    /// The components that a structure's own file describes. One without bonds, or with bonds of atoms
+    /// that it lacks, is left out: other sources describe it.
+    pub(super) fn of_structure_file(self) -> ComponentMap {
+        let with_bonds = self
+            .0
+            .into_iter()
+            .filter(|(_, component)| !component.bonds.is_empty());
+        with_bonds
+            .filter_map(|(id, mut component)| {
+                component.add_unlisted_atoms();
+                Some((id, component.finish(&id).ok()?))
+            })
+            .collect()
+    }
+}
+
+fn parse(text: &[u8]) -> Result<ComponentMap> {
+    let mut rows = ComponentRows::default();
+    let categories: [(&str, &[&str]); 2] = [
+        ("chem_comp_atom", &ATOM_ITEMS),
+        ("chem_comp_bond", &BOND_ITEMS),
     ];
-    let categories: [(&str, &[&str]); 2] = [("chem_comp_atom", &ATOM), ("chem_comp_bond", &BOND)];
     each_row(text, &categories, |category, values: CifValues<'_>| {
-        let component = raw.entry(text8(values.get(0))).or_default();
         if category == 0 {
-            let symbol = values.get(2);
-            let [first, second] = [0, 1].map(|index| symbol.get(index).copied().unwrap_or(b' '));
-            let element = element::from_symbol([first, second]);
-            component.atoms.push((text8(values.get(1)), element));
+            rows.add_atom(std::array::from_fn(|item| values.get(item)));
         } else {
-            let atoms = [1, 2].map(|index| text8(values.get(index)));
-            let is_aromatic = values.get(4).eq_ignore_ascii_case(b"Y");
-            let is_single = values.get(3).eq_ignore_ascii_case(b"SING");
-            component.bonds.push((atoms, !is_single, is_aromatic));
+            rows.add_bond(std::array::from_fn(|item| values.get(item)));
         }
         Ok(())
     })?;
-    if raw.is_empty() {
+    if rows.0.is_empty() {
         let error = Error::input("it has no component");
         return Err(error.fix("give the wwPDB's components.cif, or files of its components"));
     }
-    let finished = raw
+    let finished = rows
+        .0
         .into_iter()
         .map(|(id, component)| Ok((id, component.finish(&id)?)));
     finished.collect()
 }
 
 impl RawComponent {
+    /// Adds the atoms of bonds if the file lists no atoms: the names of hydrogens start with H or D, and
+    /// the other elements are not known.
+    fn add_unlisted_atoms(&mut self) {
+        if !self.atoms.is_empty() {
+            return;
+        }
+        let names = self.bonds.iter().flat_map(|(names, ..)| names);
+        for name in names.copied().collect::<BTreeSet<_>>() {
+            let is_hydrogen = matches!(name[0], b'H' | b'D');
+            let element = if is_hydrogen { element::HYDROGEN } else { 0 };
+            self.atoms.push((name, element));
+        }
+    }
+
     fn finish(self, id: &Text8) -> Result<DictionaryComponent> {
         let broken = |what: String| {
             let id = String::from_utf8_lossy(id.trim_ascii_end()).into_owned();

@@ -54,6 +54,7 @@ mod residue_atoms;
 mod residue_runs;
 mod residue_template;
 mod sequence;
+mod stated_bonds;
 mod structure_builder;
 mod text;
 mod text8;

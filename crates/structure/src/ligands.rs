@@ -73,6 +73,7 @@ impl LigandSelector {
             };
             let run = &model.runs[residue.head as usize];
             links.add(model, run, is_saccharide(run.comp), atoms);
+            let bonds = model.table.stated_bonds.among(atoms);
             let radii = structure.radii;
             let atom = |atom: &Atom| LigandAtom {
                 xyz: atom.xyz,
@@ -96,6 +97,7 @@ impl LigandSelector {
                 },
                 // Set below, when all ligands are known.
                 molecule: 0,
+                bonds,
                 atoms: Arc::from(atoms),
             });
         }

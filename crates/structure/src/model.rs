@@ -139,6 +139,9 @@ pub struct Ligand {
     pub molecule: u32,
     /// The heavy atoms, `[atoms]`.
     pub atoms: Arc<[LigandAtom]>,
+    /// The bonds between them that CONECT records of a PDB file state, as indices of both atoms, `[bonds]`;
+    /// empty if there are none, or without [`ReadOptions::chemistry`](crate::ReadOptions::chemistry).
+    pub bonds: Arc<[[u32; 2]]>,
 }
 
 impl Ligand {

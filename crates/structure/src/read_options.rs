@@ -67,7 +67,8 @@ pub struct ReadOptions {
     /// [`Structure::atom_details`](super::Structure::atom_details) and
     /// [`Structure::loose_residues`](super::Structure::loose_residues), from which it follows.
     pub chemistry: bool,
-    /// The dictionary of components that gives ligands their chemistry. `None`: their geometry does.
+    /// The dictionary of components that gives ligands and modified residues their chemistry. What it lacks
+    /// has it from the file, from [`Components::frequent`], or from its geometry.
     pub components: Option<Components>,
     /// The radii of atoms, and which of them are polar.
     pub radii: Radii,

@@ -257,8 +257,10 @@ impl Reader {
         limits.check_row_names(&structures)?;
         if self.options.chemistry {
             let components = self.options.components;
-            let structures = structures.iter_mut();
-            structures.for_each(|structure| structure.find_chemistry(components));
+            for structure in &mut structures {
+                let described = self.table.described_components.clone();
+                structure.find_chemistry(components, described);
+            }
         }
         Ok(structures)
     }

@@ -61,7 +61,9 @@ impl Reader {
         // Frames move the atoms of the polymer.
         structure.ligands.clear();
         if options.chemistry {
-            structure.find_chemistry(options.components);
+            let chemistry = structure.chemistry.take();
+            let described = chemistry.and_then(|known| known.described_components().cloned());
+            structure.find_chemistry(options.components, described);
         }
         let (table, selector) = self.last_file();
         // B factors are copied and decide nothing. A second selection from atoms whose B factors are

@@ -150,6 +150,7 @@ pub fn with_ligands(mut s: Structure, seed: u64) -> Structure {
             kind,
             molecule: index as u32 / 2,
             atoms: atoms.into(),
+            bonds: [].into(),
         });
     }
     s

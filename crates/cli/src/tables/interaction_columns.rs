@@ -83,7 +83,7 @@ fn side_columns(ligands: bool, ending: &str, [atoms, role]: [TextOf; 2]) -> Vec<
         .nullable(),
         of_side(Column::text(
             "typed_by",
-            "What tells the roles of its atoms: the names of a standard residue's atoms, or the geometry.",
+            "What tells the roles of its atoms: the names of a standard residue's atoms, a component that the file, a dictionary or the program describes, CONECT records, or the geometry.",
             |r, atom| {
                 let chemistry = r.structure.chemistry.as_ref()?;
                 let owner = chemistry.owners()[atom];

@@ -99,6 +99,7 @@ impl StructureRows {
         let atom_rows = has_atoms.then(|| AtomRows::take(&mut structure));
         let ligands = structure.ligands.into_iter().map(|ligand| Ligand {
             atoms: Arc::default(),
+            bonds: Arc::default(),
             ..ligand
         });
         let ligands = ligands.collect();

@@ -44,6 +44,7 @@ fn ligand(atoms: &[[i32; 3]]) -> Ligand {
         kind: LigandKind::Ligand,
         molecule: 0,
         atoms: atoms.iter().map(atom).collect(),
+        bonds: Arc::default(),
     }
 }
 

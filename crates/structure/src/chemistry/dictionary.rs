@@ -15,8 +15,11 @@ pub struct Components(&'static Dictionary);
 struct Dictionary {
     name: String,
     fingerprint: u64,
-    components: HashMap<Text8, DictionaryComponent>,
+    components: ComponentMap,
 }
+
+/// Components by their ids.
+pub(in super::super) type ComponentMap = HashMap<Text8, DictionaryComponent>;
 
 /// The heavy atoms of a component.
 #[derive(Debug, Default, PartialEq)]
@@ -28,6 +31,7 @@ pub(in super::super) struct DictionaryComponent {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in super::super) struct DictionaryAtom {
     pub(in super::super) name: Text8,
+    /// 0 if it is not known.
     pub(in super::super) element: u8,
     /// The number of hydrogens that are bonded to it.
     pub(in super::super) hydrogens: u8,
@@ -47,7 +51,7 @@ impl Components {
     pub(in super::super) fn kept(
         name: &str,
         fingerprint: u64,
-        parse: impl FnOnce() -> Result<HashMap<Text8, DictionaryComponent>>,
+        parse: impl FnOnce() -> Result<ComponentMap>,
     ) -> Result<Components> {
         static ALL: Mutex<Vec<&'static Dictionary>> = Mutex::new(Vec::new());
         let mut all = ALL.lock();

@@ -2,19 +2,24 @@
 //! and the coordination of metals.
 //!
 //! Standard amino acids and nucleotides have it from a table by the names of their atoms. All other
-//! residues and ligands have it from their geometry.
+//! residues and ligands have it from their component: as the file describes it, as a dictionary does, or
+//! as the library's own small dictionary does. What is left has it from its geometry, with the bonds that
+//! the file states, if it does.
 
+mod component;
 mod dictionary;
 mod perception;
 mod roles;
 mod table;
+mod vectors;
 
 use super::checked_structure::CheckedStructure;
-use super::model::{MISSING, Structure};
+use super::model::{Ligand, MISSING, Structure};
 use super::text8::{Text8, text8};
+use component::perceive_known;
 pub use dictionary::Components;
-pub(super) use dictionary::{DictionaryAtom, DictionaryBond, DictionaryComponent};
-use perception::{Perceived, perceive, perceive_known};
+pub(super) use dictionary::{ComponentMap, DictionaryAtom, DictionaryBond, DictionaryComponent};
+use perception::{Perceived, StatedLigandBonds, perceive};
 pub use roles::Roles;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -26,18 +31,27 @@ use table::KnownResidue;
 pub enum ChemistrySource {
     /// The names of the atoms, which are those of a standard residue.
     Names,
+    /// A component whose bonds the structure's own file lists.
+    File,
     /// A component of the dictionary [`ReadOptions::components`](crate::ReadOptions::components).
     Dictionary,
+    /// A component of [`Components::frequent`].
+    Frequent,
+    /// The bonds of [`Ligand::bonds`](crate::Ligand::bonds), and the distances of the atoms.
+    Conect,
     /// The distances of the atoms.
     Geometry,
 }
 
 impl ChemistrySource {
-    /// The word in tables: `names`, `dictionary` or `geometry`.
+    /// The word in tables: `names`, `file`, `dictionary`, `frequent`, `conect` or `geometry`.
     pub fn name(self) -> &'static str {
         match self {
             ChemistrySource::Names => "names",
+            ChemistrySource::File => "file",
             ChemistrySource::Dictionary => "dictionary",
+            ChemistrySource::Frequent => "frequent",
+            ChemistrySource::Conect => "conect",
             ChemistrySource::Geometry => "geometry",
         }
     }
@@ -68,6 +82,8 @@ pub struct Chemistry {
     /// For each owner.
     sources: Vec<ChemistrySource>,
     components: Option<Components>,
+    /// The components whose bonds the structure's file lists.
+    described: Option<Arc<ComponentMap>>,
 }
 
 impl Chemistry {
@@ -75,12 +91,16 @@ impl Chemistry {
     /// positions.
     /// `components` are those of a dictionary for ligands.
     pub fn of(structure: &CheckedStructure, components: Option<Components>) -> Self {
-        Chemistry::of_columns(structure, components)
+        Chemistry::of_columns(structure, components, None)
     }
 
     /// [`Chemistry::of`] for a structure whose columns fit each other.
-    fn of_columns(structure: &Structure, components: Option<Components>) -> Self {
-        let mut builder = Builder::new(structure, components);
+    fn of_columns(
+        structure: &Structure,
+        components: Option<Components>,
+        described: Option<Arc<ComponentMap>>,
+    ) -> Self {
+        let mut builder = Builder::new(structure, components, described);
         let mut carbonyl = None;
         for (row, residue) in structure.residues.iter().enumerate() {
             let atoms = structure.atom_start[row] as usize..structure.atom_start[row + 1] as usize;
@@ -113,32 +133,18 @@ impl Chemistry {
             next += ligand.atoms.len();
         }
         builder.skip_to(next);
-        // Ligands that links join have their bonds to each other.
-        let mut molecules: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-        for (ligand, start) in structure.ligands.iter().zip(starts) {
-            let atoms = start..start + ligand.atoms.len();
-            let known = builder.perceive_known(&ligand.comp_id, atoms.clone());
-            let source = match known {
-                Some(_) => ChemistrySource::Dictionary,
-                None => ChemistrySource::Geometry,
-            };
-            builder.own(source, atoms.clone());
-            let atoms: Vec<u32> = atoms.map(|atom| atom as u32).collect();
-            match known {
-                Some(known) => builder.add_perceived(known, &atoms),
-                None => molecules.entry(ligand.molecule).or_default().extend(atoms),
-            }
-        }
-        for atoms in molecules.values() {
-            let perceived = builder.perceive(atoms);
-            builder.add_perceived(perceived, atoms);
-        }
+        builder.add_ligands(&structure.ligands, &starts);
         builder.finish()
     }
 
     /// The dictionary that was used.
     pub fn components(&self) -> Option<Components> {
         self.components
+    }
+
+    /// The components whose bonds the structure's file lists.
+    pub(super) fn described_components(&self) -> Option<&Arc<ComponentMap>> {
+        self.described.as_ref()
     }
 
     /// The number of atoms.
@@ -187,9 +193,14 @@ impl Chemistry {
 }
 
 impl Structure {
-    /// Fills [`Structure::chemistry`].
-    pub(super) fn find_chemistry(&mut self, components: Option<Components>) {
-        self.chemistry = Some(Arc::new(Chemistry::of_columns(self, components)));
+    /// Fills [`Structure::chemistry`] with components of a dictionary and those that the file describes.
+    pub(super) fn find_chemistry(
+        &mut self,
+        components: Option<Components>,
+        described: Option<Arc<ComponentMap>>,
+    ) {
+        let chemistry = Chemistry::of_columns(self, components, described);
+        self.chemistry = Some(Arc::new(chemistry));
     }
 
     /// Whether the residues without a row, if there are any, have the atoms without a row.
@@ -220,6 +231,46 @@ fn names(structure: &Structure) -> Vec<Text8> {
     codes.map(|name| text8(name.as_str().as_bytes())).collect()
 }
 
+/// Whether the file states bonds of all of a ligand's atoms.
+fn states_all_bonds(ligand: &Ligand) -> bool {
+    let mut has_bond = vec![false; ligand.atoms.len()];
+    for &atom in ligand.bonds.as_flattened() {
+        // A structure of a program's own may have any numbers.
+        match has_bond.get_mut(atom as usize) {
+            Some(has_bond) => *has_bond = true,
+            None => return false,
+        }
+    }
+    !ligand.bonds.is_empty() && has_bond.iter().all(|&has_bond| has_bond)
+}
+
+/// The ligands that links join, with their atoms.
+#[derive(Default)]
+struct LinkedLigands {
+    atoms: Vec<u32>,
+    /// The ligand of each atom.
+    ligand: Vec<u32>,
+    /// The bonds of ligands of which the file states all of them.
+    bonds: StatedLigandBonds,
+}
+
+impl LinkedLigands {
+    fn add(&mut self, index: usize, ligand: &Ligand, start: usize) {
+        let first = self.atoms.len() as u32;
+        let atoms = start..start + ligand.atoms.len();
+        self.atoms.extend(atoms.map(|atom| atom as u32));
+        let end = self.atoms.len();
+        self.ligand.resize(end, index as u32);
+        if states_all_bonds(ligand) {
+            let bonds = ligand
+                .bonds
+                .iter()
+                .map(|bond| bond.map(|atom| first + atom));
+            self.bonds.add(first..end as u32, bonds);
+        }
+    }
+}
+
 /// Adds the atoms of one owner after the other.
 struct Builder {
     xyz: Vec<[i32; 3]>,
@@ -229,13 +280,18 @@ struct Builder {
 }
 
 impl Builder {
-    fn new(structure: &Structure, components: Option<Components>) -> Self {
+    fn new(
+        structure: &Structure,
+        components: Option<Components>,
+        described: Option<Arc<ComponentMap>>,
+    ) -> Self {
         let mut builder = Builder {
             xyz: structure.xyz.clone(),
             element: structure.element.clone(),
             name: names(structure),
             chemistry: Chemistry {
                 components,
+                described,
                 ..Chemistry::default()
             },
         };
@@ -284,10 +340,12 @@ impl Builder {
             }
             None => {
                 let range: Vec<u32> = atoms.clone().map(|atom| atom as u32).collect();
-                let (source, perceived) = match self.perceive_known(comp_id, atoms.clone()) {
-                    Some(known) => (ChemistrySource::Dictionary, known),
-                    None => (ChemistrySource::Geometry, self.perceive(&range)),
-                };
+                let links = vec![0; range.len()];
+                let known = self.perceive_known(comp_id, atoms.clone(), &links);
+                let (source, perceived) = known.unwrap_or_else(|| {
+                    let perceived = self.perceive(&range, &StatedLigandBonds::default());
+                    (ChemistrySource::Geometry, perceived)
+                });
                 self.own(source, atoms.clone());
                 let (groups, bonds) = (self.chemistry.groups.len(), self.chemistry.bonds.len());
                 self.add_perceived(perceived, &range);
@@ -320,19 +378,103 @@ impl Builder {
         }
     }
 
-    /// What the atoms of a residue or ligand can take part in by its component in the dictionary.
-    fn perceive_known(&self, comp_id: &Text8, atoms: Range<usize>) -> Option<Perceived> {
-        let component = self.chemistry.components?.get(comp_id)?;
-        let (xyz, element) = (&self.xyz[atoms.clone()], &self.element[atoms.clone()]);
-        perceive_known(xyz, element, &self.name[atoms], component)
+    /// Adds all ligands, whose first atoms are `starts`.
+    fn add_ligands(&mut self, ligands: &[Ligand], starts: &[usize]) {
+        let mut molecules: BTreeMap<u32, LinkedLigands> = BTreeMap::new();
+        for (index, (ligand, &start)) in ligands.iter().zip(starts).enumerate() {
+            let molecule = molecules.entry(ligand.molecule).or_default();
+            molecule.add(index, ligand, start);
+        }
+        // Bonds of linked ligands to each other, and how many each atom has.
+        let mut links = Vec::new();
+        for molecule in molecules.values() {
+            if molecule.ligand.first() != molecule.ligand.last() {
+                let (xyz, element) = self.atoms_at(&molecule.atoms);
+                let found = perception::links(&xyz, &element, &molecule.ligand);
+                let atoms = |bond: [u32; 2]| bond.map(|atom| molecule.atoms[atom as usize]);
+                links.extend(found.into_iter().map(atoms));
+            }
+        }
+        let mut link_counts = vec![0_u8; self.xyz.len()];
+        for &[atom, _] in &links {
+            link_counts[atom as usize] = link_counts[atom as usize].saturating_add(1);
+        }
+        let mut is_known = vec![false; ligands.len()];
+        for ((ligand, &start), is_known) in ligands.iter().zip(starts).zip(&mut is_known) {
+            let atoms = start..start + ligand.atoms.len();
+            let links = &link_counts[atoms.clone()];
+            let known = self.perceive_known(&ligand.comp_id, atoms.clone(), links);
+            *is_known = known.is_some();
+            let source = match &known {
+                Some((source, _)) => *source,
+                None if states_all_bonds(ligand) => ChemistrySource::Conect,
+                None => ChemistrySource::Geometry,
+            };
+            self.own(source, atoms.clone());
+            if let Some((_, known)) = known {
+                let atoms: Vec<u32> = atoms.map(|atom| atom as u32).collect();
+                self.add_perceived(known, &atoms);
+            }
+        }
+        let polar = Roles::DONOR.with(Roles::ACCEPTOR).bits();
+        let is_polar = |roles: Roles| roles.bits() & polar != 0;
+        let roles = &self.chemistry.roles;
+        // Donors and acceptors of known ligands have no others so far.
+        let of_known = links
+            .iter()
+            .filter(|[atom, _]| is_polar(roles[*atom as usize]));
+        self.chemistry.bonds.extend(of_known);
+        for molecule in molecules.values() {
+            let is_known = |atom: u32| is_known[molecule.ligand[atom as usize] as usize];
+            if (0..molecule.atoms.len() as u32).all(is_known) {
+                continue;
+            }
+            let mut perceived = self.perceive(&molecule.atoms, &molecule.bonds);
+            perceived.bonds.retain(|bond| !is_known(bond[0]));
+            perceived.groups.retain(|group| !is_known(group.0));
+            for (atom, roles) in (0..).zip(&mut perceived.roles) {
+                if is_known(atom) {
+                    *roles = self.chemistry.roles[molecule.atoms[atom as usize] as usize];
+                }
+            }
+            self.add_perceived(perceived, &molecule.atoms);
+        }
     }
 
-    /// What atoms can take part in by their positions.
-    fn perceive(&self, atoms: &[u32]) -> Perceived {
-        let own = || atoms.iter().map(|&atom| atom as usize);
-        let xyz: Vec<[i32; 3]> = own().map(|atom| self.xyz[atom]).collect();
-        let element: Vec<u8> = own().map(|atom| self.element[atom]).collect();
-        perceive(&xyz, &element)
+    /// What the atoms of a residue or ligand can take part in by its component in the first source that
+    /// has it with these atoms. `links` has the number of links of each atom.
+    fn perceive_known(
+        &self,
+        comp_id: &Text8,
+        atoms: Range<usize>,
+        links: &[u8],
+    ) -> Option<(ChemistrySource, Perceived)> {
+        let (xyz, element) = (&self.xyz[atoms.clone()], &self.element[atoms.clone()]);
+        let names = &self.name[atoms];
+        let described = self.chemistry.described.as_ref();
+        let described = described.and_then(|components| components.get(comp_id));
+        let dictionary = || self.chemistry.components?.get(comp_id);
+        let frequent = || Components::frequent().get(comp_id);
+        let by = |source, component: Option<&DictionaryComponent>| {
+            let perceived = perceive_known(xyz, element, names, links, component?)?;
+            Some((source, perceived))
+        };
+        by(ChemistrySource::File, described)
+            .or_else(|| by(ChemistrySource::Dictionary, dictionary()))
+            .or_else(|| by(ChemistrySource::Frequent, frequent()))
+    }
+
+    /// What atoms can take part in by their positions, and by stated bonds.
+    fn perceive(&self, atoms: &[u32], bonds: &StatedLigandBonds) -> Perceived {
+        let (xyz, element) = self.atoms_at(atoms);
+        perceive(&xyz, &element, bonds)
+    }
+
+    /// The positions and elements of atoms.
+    fn atoms_at(&self, atoms: &[u32]) -> (Vec<[i32; 3]>, Vec<u8>) {
+        let places = || atoms.iter().map(|&atom| atom as usize);
+        let xyz = places().map(|atom| self.xyz[atom]).collect();
+        (xyz, places().map(|atom| self.element[atom]).collect())
     }
 
     fn add_perceived(&mut self, perceived: Perceived, atoms: &[u32]) {
@@ -393,5 +535,7 @@ impl Chemistry {
     }
 }
 
+#[cfg(test)]
+mod source_tests;
 #[cfg(test)]
 mod tests;

@@ -1,11 +1,12 @@
 //! The chemistry of a residue or ligand: bonds, aromatic rings, charged groups, donors and acceptors, from
-//! the positions of its heavy atoms, or from its component in a dictionary.
+//! the positions of its heavy atoms, or from the bonds of its component.
 
 use super::super::element;
-use super::super::text8::Text8;
-use super::dictionary::DictionaryComponent;
+use super::component::KnownBonds;
 use super::roles::Roles;
+use super::vectors::{cross, dot, length, normal_of, unit};
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 /// What was found. Atoms are indices of the residue or ligand.
 pub(super) struct Perceived {
@@ -73,77 +74,39 @@ fn covalent_radius(element: u8) -> f64 {
 }
 
 /// The bonds of a residue or ligand.
-struct Molecule<'a> {
-    xyz: &'a [[i32; 3]],
-    element: &'a [u8],
-    bonded: Vec<Vec<u32>>,
-    /// What a dictionary says besides, if the bonds are its.
-    known: Option<KnownBonds>,
+pub(super) struct Molecule<'a> {
+    pub(super) xyz: &'a [[i32; 3]],
+    pub(super) element: &'a [u8],
+    pub(super) bonded: Vec<Vec<u32>>,
+    /// What its component states besides, if the bonds are those of a component.
+    pub(super) known: Option<KnownBonds>,
 }
 
-/// What a dictionary says of atoms and bonds.
-struct KnownBonds {
-    /// Of each atom.
-    hydrogens: Vec<u8>,
-    /// Whether an atom has a bond that is no single one.
-    is_unsaturated: Vec<bool>,
-    /// Both atoms of aromatic bonds, in either order.
-    aromatic: BTreeSet<[u32; 2]>,
+/// Bonds that a file states of some atoms.
+#[derive(Default)]
+pub(super) struct StatedLigandBonds {
+    bonds: Vec<[u32; 2]>,
+    /// The atoms of each ligand whose bonds are stated.
+    ligands: Vec<Range<u32>>,
 }
 
-/// Finds what the atoms of a residue or ligand can take part in by its component in a dictionary. `None`
-/// if an atom is not one of the component's.
-pub(super) fn perceive_known(
-    xyz: &[[i32; 3]],
-    element: &[u8],
-    names: &[Text8],
-    component: &DictionaryComponent,
-) -> Option<Perceived> {
-    // For each atom of the component, the residue's.
-    let mut atoms = vec![None; component.atoms.len()];
-    for (index, (name, element)) in names.iter().zip(element).enumerate() {
-        let mut known = component.atoms.iter();
-        let place = known.position(|atom| atom.name == *name && atom.element == *element)?;
-        if atoms[place].replace(index as u32).is_some() {
-            return None;
-        }
+impl StatedLigandBonds {
+    /// Adds the bonds of a ligand, which are all bonds between its atoms.
+    pub(super) fn add(&mut self, atoms: Range<u32>, bonds: impl Iterator<Item = [u32; 2]>) {
+        self.bonds.extend(bonds);
+        self.ligands.push(atoms);
     }
-    let mut known = KnownBonds {
-        hydrogens: vec![0; xyz.len()],
-        is_unsaturated: vec![false; xyz.len()],
-        aromatic: BTreeSet::new(),
-    };
-    for (atom, place) in component.atoms.iter().zip(&atoms) {
-        if let Some(place) = place {
-            known.hydrogens[*place as usize] = atom.hydrogens;
-        }
+
+    /// Whether the bonds between two atoms are stated.
+    fn cover(&self, one: u32, other: u32) -> bool {
+        let mut ligands = self.ligands.iter();
+        ligands.any(|atoms| atoms.contains(&one) && atoms.contains(&other))
     }
-    let mut bonded = vec![Vec::new(); xyz.len()];
-    for bond in &component.bonds {
-        let [one, other] = bond.atoms.map(|atom| atoms[usize::from(atom)]);
-        for atom in [one, other].into_iter().flatten() {
-            known.is_unsaturated[atom as usize] |= bond.is_multiple;
-        }
-        if let (Some(one), Some(other)) = (one, other) {
-            bonded[one as usize].push(other);
-            bonded[other as usize].push(one);
-            if bond.is_aromatic {
-                known.aromatic.extend([[one, other], [other, one]]);
-            }
-        }
-    }
-    bonded.iter_mut().for_each(|bonded| bonded.sort_unstable());
-    let molecule = Molecule {
-        xyz,
-        element,
-        bonded,
-        known: Some(known),
-    };
-    Some(molecule.perceive())
 }
 
-/// Finds what the atoms of a residue or ligand can take part in by their positions.
-pub(super) fn perceive(xyz: &[[i32; 3]], element: &[u8]) -> Perceived {
+/// Finds what the atoms of a residue or ligand can take part in by their positions, and by the bonds that
+/// are stated.
+pub(super) fn perceive(xyz: &[[i32; 3]], element: &[u8], stated: &StatedLigandBonds) -> Perceived {
     if xyz.len() > ATOMS_MAX {
         return Perceived {
             roles: vec![Roles::NONE; xyz.len()],
@@ -151,11 +114,27 @@ pub(super) fn perceive(xyz: &[[i32; 3]], element: &[u8]) -> Perceived {
             groups: Vec::new(),
         };
     }
-    Molecule::new(xyz, element).perceive()
+    Molecule::new(xyz, element, stated).perceive()
+}
+
+/// The bonds by distance between atoms of different ligands of a molecule, each in both orders. `ligand` has
+/// the number of each atom's ligand.
+pub(super) fn links(xyz: &[[i32; 3]], element: &[u8], ligand: &[u32]) -> Vec<[u32; 2]> {
+    if xyz.len() > ATOMS_MAX {
+        return Vec::new();
+    }
+    let molecule = Molecule::new(xyz, element, &StatedLigandBonds::default());
+    let bonded = (0..).zip(&molecule.bonded);
+    let bonds = bonded.flat_map(|(one, bonded)| bonded.iter().map(move |&other| [one, other]));
+    let are_apart = |bond: &[u32; 2]| {
+        let [one, other] = bond.map(|atom| ligand[atom as usize]);
+        one != other
+    };
+    bonds.filter(are_apart).collect()
 }
 
 impl Molecule<'_> {
-    fn perceive(&self) -> Perceived {
+    pub(super) fn perceive(&self) -> Perceived {
         let molecule = self;
         let rings = molecule.aromatic_rings();
         let in_ring: BTreeSet<u32> = rings.iter().flatten().copied().collect();
@@ -196,7 +175,7 @@ impl Molecule<'_> {
 }
 
 impl<'a> Molecule<'a> {
-    fn new(xyz: &'a [[i32; 3]], element: &'a [u8]) -> Self {
+    fn new(xyz: &'a [[i32; 3]], element: &'a [u8], stated: &StatedLigandBonds) -> Self {
         let mut molecule = Molecule {
             xyz,
             element,
@@ -213,10 +192,16 @@ impl<'a> Molecule<'a> {
                 if along as f64 > 1000.0 * reach {
                     break;
                 }
-                if molecule.are_bonded(one, other) {
-                    molecule.bonded[one as usize].push(other);
-                    molecule.bonded[other as usize].push(one);
+                if molecule.are_bonded(one, other) && !stated.cover(one, other) {
+                    molecule.join(one, other);
                 }
+            }
+        }
+        for &[one, other] in &stated.bonds {
+            // Metals are not bonded.
+            let radii = [one, other].map(|atom| covalent_radius(element[atom as usize]));
+            if one != other && !radii.contains(&0.0) {
+                molecule.join(one, other);
             }
         }
         // What has too many bonds is a crowd of atoms in one place.
@@ -226,8 +211,15 @@ impl<'a> Molecule<'a> {
         for (bonded, &is_crowded) in molecule.bonded.iter_mut().zip(&crowded) {
             bonded.retain(|&other| !is_crowded && !crowded[other as usize]);
             bonded.sort_unstable();
+            bonded.dedup();
         }
         molecule
+    }
+
+    /// Bonds two atoms.
+    fn join(&mut self, one: u32, other: u32) {
+        self.bonded[one as usize].push(other);
+        self.bonded[other as usize].push(one);
     }
 
     fn are_bonded(&self, one: u32, other: u32) -> bool {
@@ -236,7 +228,7 @@ impl<'a> Molecule<'a> {
         first * second > 0.0 && (BOND_MIN..first + second + BOND_TOLERANCE).contains(&distance)
     }
 
-    fn distance(&self, one: u32, other: u32) -> f64 {
+    pub(super) fn distance(&self, one: u32, other: u32) -> f64 {
         length(self.vector(one, other))
     }
 
@@ -256,8 +248,13 @@ impl<'a> Molecule<'a> {
         bonded.filter(move |&other| self.is(other, element))
     }
 
+    /// How many heavy atoms are bonded to an atom, those of linked ligands included.
     fn degree(&self, atom: u32) -> usize {
-        self.bonded[atom as usize].len()
+        let links = self
+            .known
+            .as_ref()
+            .map_or(0, |known| known.links[atom as usize]);
+        self.bonded[atom as usize].len() + usize::from(links)
     }
 
     /// The oxygens that are bonded to this atom alone.
@@ -322,9 +319,9 @@ impl<'a> Molecule<'a> {
             }
             // The lone pair of an amide or aniline is shared with its neighbour.
             let has_lone_pair = if is_unsaturated(atom) {
-                bonded.len() + usize::from(hydrogens) <= 2
+                self.degree(atom) + usize::from(hydrogens) <= 2
             } else {
-                bonded.len() <= 3 && !bonded.iter().any(|&other| is_unsaturated(other))
+                self.degree(atom) <= 3 && !bonded.iter().any(|&other| is_unsaturated(other))
             };
             let donor = if hydrogens > 0 {
                 Roles::DONOR
@@ -391,6 +388,7 @@ impl<'a> Molecule<'a> {
         if let Some(known) = &self.known {
             let is_saturated = |atom: u32| !known.is_unsaturated[atom as usize];
             return is_saturated(atom)
+                && known.links[atom as usize] == 0
                 && bonded.len() < 4
                 && bonded
                     .iter()
@@ -509,7 +507,14 @@ impl<'a> Molecule<'a> {
     /// Whether a bond may be one of an aromatic ring.
     fn may_be_aromatic(&self, one: u32, other: u32) -> bool {
         if let Some(known) = &self.known {
-            return known.aromatic.contains(&[one, other]);
+            if known.aromatic.contains(&[one, other]) {
+                return true;
+            }
+            let is_saturated =
+                |atom: u32| self.is(atom, CARBON) && !known.is_unsaturated[atom as usize];
+            if is_saturated(one) || is_saturated(other) {
+                return false;
+            }
         }
         let has_sulfur = self.is(one, SULFUR) || self.is(other, SULFUR);
         let longest = if has_sulfur {
@@ -526,8 +531,14 @@ impl<'a> Molecule<'a> {
 
     fn is_aromatic(&self, ring: &[u32]) -> bool {
         let closes = self.may_be_aromatic(ring[ring.len() - 1], ring[0]);
-        if self.known.is_some() {
-            return closes;
+        // The dictionary calls neither guanine's ring of six nor uracil's aromatic: these are flat.
+        let is_stated = self.known.as_ref().is_some_and(|known| {
+            let next = ring.iter().cycle().skip(1);
+            let mut bonds = ring.iter().zip(next);
+            bonds.all(|(&one, &next)| known.aromatic.contains(&[one, next]))
+        });
+        if is_stated {
+            return true;
         }
         // The sum of the cross products of neighbours is normal to the mean plane.
         let vectors: Vec<[f64; 3]> = ring
@@ -542,43 +553,5 @@ impl<'a> Molecule<'a> {
             && heights
                 .iter()
                 .all(|height| (height - mean).abs() < RING_PLANE)
-    }
-}
-
-/// The normal of a polygon, as long as twice its area.
-fn normal_of(corners: &[[f64; 3]]) -> [f64; 3] {
-    let next = corners.iter().cycle().skip(1);
-    let products = corners
-        .iter()
-        .zip(next)
-        .map(|(&one, &next)| cross(one, next));
-    products.fold([0.0; 3], |sum, product| {
-        std::array::from_fn(|axis| sum[axis] + product[axis])
-    })
-}
-
-fn dot(a: [f64; 3], b: [f64; 3]) -> f64 {
-    a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
-}
-
-fn cross(a: [f64; 3], b: [f64; 3]) -> [f64; 3] {
-    [
-        a[1] * b[2] - a[2] * b[1],
-        a[2] * b[0] - a[0] * b[2],
-        a[0] * b[1] - a[1] * b[0],
-    ]
-}
-
-fn length(a: [f64; 3]) -> f64 {
-    dot(a, a).sqrt()
-}
-
-/// The vector with a length of one; zero stays zero.
-fn unit(a: [f64; 3]) -> [f64; 3] {
-    let length = length(a);
-    if length > 0.0 {
-        a.map(|axis| axis / length)
-    } else {
-        a
     }
 }

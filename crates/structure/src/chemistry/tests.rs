@@ -1,7 +1,7 @@
 //! What atoms can take part in, by names and by geometry.
 
-use super::perception::{perceive, perceive_known};
-use super::{Chemistry, ChemistrySource, Components, Roles};
+use super::perception::{Perceived, StatedLigandBonds};
+use super::{Chemistry, ChemistrySource, Roles};
 use crate::text8::text8;
 use crate::{CheckedStructure, ReadOptions, Reader, Structure};
 use std::collections::BTreeSet;
@@ -19,6 +19,11 @@ fn read(name: &str) -> Structure {
 fn samples() -> Vec<Structure> {
     let names = ["1ubi.pdb", "1hvr.pdb.gz", "5pti.cif.gz", "1bd2.pdb.gz"];
     names.map(read).to_vec()
+}
+
+/// What atoms can take part in by their positions alone.
+fn perceive(xyz: &[[i32; 3]], element: &[u8]) -> Perceived {
+    super::perceive(xyz, element, &StatedLigandBonds::default())
 }
 
 /// Elements and positions in A as what [`perceive`] takes.
@@ -217,14 +222,26 @@ fn the_nitrogen_of_a_peptide_bond_is_no_amine() {
 
 #[test]
 fn bonds_of_linked_ligands_count() {
+    // Glucose is a component that is known, the others follow from positions.
+    for comps in [
+        ["GLC", "GLC"],
+        ["QQ1", "QQ2"],
+        ["GLC", "QQ2"],
+        ["QQ1", "GLC"],
+    ] {
+        linked_oxygen_has_no_hydrogen(comps);
+    }
+}
+
+fn linked_oxygen_has_no_hydrogen([first, second]: [&str; 2]) {
     let text = "\
 ATOM      1  N   GLY A   1       0.000   0.000   0.000  1.00  0.00           N
 ATOM      2  CA  GLY A   1       1.458   0.000   0.000  1.00  0.00           C
 ATOM      3  C   GLY A   1       2.000   1.420   0.000  1.00  0.00           C
-HETATM    4  C4  GLC A 101      20.000   0.000   0.000  1.00  0.00           C
-HETATM    5  O4  GLC A 101      21.430   0.000   0.000  1.00  0.00           O
-HETATM    6  C1  GLC A 102      22.200   1.200   0.000  1.00  0.00           C
-HETATM    7  O1  GLC A 102      23.630   1.200   0.000  1.00  0.00           O
+HETATM    4  C4  AAA A 101      20.000   0.000   0.000  1.00  0.00           C
+HETATM    5  O4  AAA A 101      21.430   0.000   0.000  1.00  0.00           O
+HETATM    6  C1  BBB A 102      22.200   1.200   0.000  1.00  0.00           C
+HETATM    7  O1  BBB A 102      23.630   1.200   0.000  1.00  0.00           O
 END
 ";
     let options = ReadOptions {
@@ -233,6 +250,7 @@ END
         ..ReadOptions::default()
     };
     let file = tempfile::Builder::new().suffix(".pdb").tempfile().unwrap();
+    let text = text.replace("AAA", first).replace("BBB", second);
     std::fs::write(file.path(), text).unwrap();
     let structure = Reader::new(options)
         .read_path(file.path())
@@ -243,7 +261,10 @@ END
         panic!("{chemistry:?}");
     };
     let acceptor = Roles::ACCEPTOR.with(Roles::COORDINATES);
-    assert_eq!([o4, o1], [acceptor, acceptor.with(Roles::DONOR)]);
+    let expected = [acceptor, acceptor.with(Roles::DONOR)];
+    assert_eq!([o4, o1], expected, "{first} {second}");
+    let bonds: Vec<_> = chemistry.bonds().flatten().collect();
+    assert!(bonds.contains(&&[4, 5]), "{first} {second}: {bonds:?}");
     assert_eq!([c4, c1], [Roles::NONE; 2]);
 }
 
@@ -330,117 +351,4 @@ fn chemistry_follows_a_structure_to_one_of_its_chains() {
         CheckedStructure::new(structure).is_err(),
         "of another structure"
     );
-}
-
-/// A dictionary with benzoic acid, aniline as two of its atoms, and zinc, whose categories have no
-/// loops.
-const DICTIONARY: &str = "\
-data_BZA
-loop_
-_chem_comp_atom.comp_id
-_chem_comp_atom.atom_id
-_chem_comp_atom.type_symbol
-BZA C1 C
-BZA C2 C
-BZA C3 C
-BZA C4 C
-BZA C5 C
-BZA C6 C
-BZA C7 C
-BZA O1 O
-BZA O2 O
-BZA HO2 H
-loop_
-_chem_comp_bond.comp_id
-_chem_comp_bond.atom_id_1
-_chem_comp_bond.atom_id_2
-_chem_comp_bond.value_order
-_chem_comp_bond.pdbx_aromatic_flag
-BZA C1 C2 DOUB Y
-BZA C2 C3 SING Y
-BZA C3 C4 DOUB Y
-BZA C4 C5 SING Y
-BZA C5 C6 DOUB Y
-BZA C6 C1 SING Y
-BZA C1 C7 SING N
-BZA C7 O1 DOUB N
-BZA C7 O2 SING N
-BZA O2 HO2 SING N
-data_ANL
-loop_
-_chem_comp_atom.comp_id
-_chem_comp_atom.atom_id
-_chem_comp_atom.type_symbol
-ANL N N
-ANL C C
-ANL C2 C
-ANL H1 H
-ANL H2 H
-loop_
-_chem_comp_bond.comp_id
-_chem_comp_bond.atom_id_1
-_chem_comp_bond.atom_id_2
-_chem_comp_bond.value_order
-_chem_comp_bond.pdbx_aromatic_flag
-ANL N C SING N
-ANL C C2 DOUB Y
-ANL N H1 SING N
-ANL N H2 SING N
-data_ZN
-_chem_comp_atom.comp_id ZN
-_chem_comp_atom.atom_id ZN
-_chem_comp_atom.type_symbol ZN
-";
-
-#[test]
-fn a_dictionary_tells_what_positions_do_not() {
-    let components = Components::of_text("small.cif", DICTIONARY.as_bytes()).unwrap();
-    assert_eq!((components.name(), components.count()), ("small.cif", 3));
-    let same = Components::of_text("small.cif", DICTIONARY.as_bytes()).unwrap();
-    assert_eq!(components, same);
-    let id = |name: &str| text8(name.as_bytes());
-    let known = |name: &str, atoms: &[&str], element: &[u8]| {
-        // All atoms are in one line, far from each other: positions would tell nothing.
-        let xyz: Vec<_> = (0..atoms.len() as i32)
-            .map(|index| [9_000 * index, 0, 0])
-            .collect();
-        let names: Vec<_> = atoms.iter().map(|atom| id(atom)).collect();
-        perceive_known(&xyz, element, &names, components.get(&id(name)).unwrap())
-    };
-    let acid = ["C1", "C2", "C3", "C4", "C5", "C6", "C7", "O1", "O2"];
-    let found = known("BZA", &acid, &[6, 6, 6, 6, 6, 6, 6, 8, 8]).unwrap();
-    let expected = [
-        (6, Roles::NEGATIVE, vec![7, 8]),
-        (0, Roles::RING, vec![0, 1, 2, 3, 4, 5]),
-    ];
-    assert_eq!(found.groups, expected);
-    // The acid has lost its hydrogen.
-    let acceptor = Roles::ACCEPTOR.with(Roles::COORDINATES);
-    assert_eq!(found.roles[7..], [acceptor; 2]);
-    assert_eq!(found.roles[0], Roles::HYDROPHOBIC);
-    assert_eq!(found.roles[6], Roles::NONE);
-    let aniline = known("ANL", &["N", "C", "C2"], &[7, 6, 6]).unwrap();
-    assert_eq!(
-        aniline.roles[0],
-        Roles::DONOR,
-        "its lone pair is the ring's"
-    );
-    assert_eq!(aniline.bonds, [[0, 1]]);
-    let zinc = known("ZN", &["ZN"], &[30]).unwrap();
-    assert_eq!(zinc.roles, [Roles::METAL]);
-    // Atoms that the component does not have, or has with another element, or twice.
-    assert!(known("ZN", &["FE"], &[26]).is_none());
-    assert!(known("ZN", &["ZN"], &[26]).is_none());
-    assert!(known("ZN", &["ZN", "ZN"], &[30, 30]).is_none());
-}
-
-#[test]
-fn broken_dictionaries_are_refused() {
-    let error = |text: &str| {
-        let error = Components::of_text("broken.cif", text.as_bytes()).unwrap_err();
-        error.to_string()
-    };
-    assert!(error("data_X\n_chem_comp.id X\n").contains("no component"));
-    assert!(error(&DICTIONARY.replace("ANL C C2", "ANL C C9")).contains("C9"));
-    assert!(error(&DICTIONARY[..DICTIONARY.len() - 3]).contains("no value"));
 }

@@ -14,6 +14,7 @@ use crate::ReadOptions;
 use crate::Result;
 use crate::assembly::Generators;
 use crate::atom_table::{AtomTable, Entity, NO_NAME, NameId, PolymerKind};
+use crate::component_text::{ATOM_ITEMS, BOND_ITEMS, ComponentRows};
 use crate::components;
 use crate::decimal::int;
 use crate::entry_header::{self, EntryHeader};
@@ -42,6 +43,8 @@ categories! {
     EntityPoly = "entity_poly": &["entity_id", "type"],
     StructAsym = "struct_asym": &["id", "entity_id"],
     ChemComp = "chem_comp": &["id", "type"],
+    ChemCompAtom = "chem_comp_atom": &ATOM_ITEMS,
+    ChemCompBond = "chem_comp_bond": &BOND_ITEMS,
     StructRef = "struct_ref": &["id", "entity_id", "db_name", "pdbx_db_accession"],
     StructRefSeq = "struct_ref_seq": &[
         "ref_id",
@@ -105,6 +108,7 @@ impl BlockCategory {
         let is_kept = match category {
             Self::PolySeq | Self::PolySeqScheme => options.sequences,
             Self::StructConn => options.ligands,
+            Self::ChemCompAtom | Self::ChemCompBond => options.chemistry,
             Self::LocalQuality => options.b_factor_kind != Some(BFactorKind::Temperature),
             _ => true,
         };
@@ -134,8 +138,11 @@ impl BlockCategory {
             Self::PolySeq | Self::PolySeqScheme | Self::StructConn => {
                 ("residues_max", limits.residues_max)
             }
-            // A value for each residue of each model, and perhaps of another metric.
-            Self::LocalQuality => ("atoms_max", limits.atoms_max),
+            // A value for each residue of each model, and perhaps of another metric. Components have
+            // atoms that are not observed.
+            Self::LocalQuality | Self::ChemCompAtom | Self::ChemCompBond => {
+                ("atoms_max", limits.atoms_max)
+            }
             _ => ("chains_max", limits.chains_max),
         };
         let what = || format!("_{} has too many rows", self.name());
@@ -328,6 +335,7 @@ impl<'a> DataBlock<'a> {
                 table.components.entry(text8(id)).or_insert(kind);
             }
         }
+        self.set_components(table);
         self.set_sequences(table);
         self.set_header(&mut table.header);
         let metrics = self.table::<4>(BlockCategory::QualityMetric);
@@ -361,6 +369,17 @@ impl<'a> DataBlock<'a> {
             }
         }
         Ok(())
+    }
+
+    /// The atoms and bonds of components, if they are wanted.
+    fn set_components(&self, table: &mut AtomTable) {
+        let mut rows = ComponentRows::default();
+        let atoms = self.table::<3>(BlockCategory::ChemCompAtom);
+        atoms.for_each(|atom| rows.add_atom(atom));
+        let bonds = self.table::<5>(BlockCategory::ChemCompBond);
+        bonds.for_each(|bond| rows.add_bond(bond));
+        let components = rows.of_structure_file();
+        table.described_components = (!components.is_empty()).then(|| Arc::new(components));
     }
 
     fn set_header(&self, header: &mut EntryHeader) {

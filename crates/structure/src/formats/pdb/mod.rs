@@ -10,6 +10,7 @@ mod b_factors;
 mod chain_columns;
 mod chain_records;
 mod columns;
+mod conect;
 mod models;
 mod records;
 mod remark350;
@@ -102,6 +103,9 @@ pub(super) fn read(text: &[u8], options: ReadOptions, table: &mut AtomTable) -> 
         reader.table.findings.add(check, count, place);
     }
     reader.seqres.number(reader.table, options.sequences);
+    if options.chemistry {
+        reader.table.stated_bonds = conect::read(text);
+    }
     let read = reader.table.atoms.len() as u32;
     reader.table.truncation = match reader.master_atoms {
         _ if reader.is_in_model && text.last() != Some(&b'\n') => Some(Truncation::LineBrokenOff),

@@ -1,0 +1,124 @@
+//! CONECT records: the bonds of atoms, which they name by their serial numbers.
+
+use std::collections::{HashMap, HashSet};
+
+use super::columns::{Columns, is_atom, is_word, line_end, padded, take};
+use crate::decimal;
+use crate::stated_bonds::StatedBonds;
+
+/// A serial number as the file writes it, in five columns.
+type Serial = [u8; 5];
+
+/// The first columns of the serial numbers of a CONECT record: the atom's, and up to four that it is bonded
+/// to.
+const FIELDS: [usize; 5] = [6, 11, 16, 21, 26];
+
+/// The bonds that CONECT records state within each model. Serial numbers of no atom of a model are
+/// ignored, and those of several: programs write more than 99,999 atoms with the same ones.
+pub(super) fn read(text: &[u8]) -> StatedBonds {
+    let mut bonds: HashSet<[Serial; 2]> = HashSet::new();
+    each_line(text, |line| {
+        if line.starts_with(b"CONECT") {
+            let columns = padded(line);
+            let [one, others @ ..] = FIELDS.map(|first| serial(&columns, first));
+            let pairs = others.into_iter().map(|other| [one, other]);
+            bonds.extend(pairs.filter(|pair| !pair.contains(&NO_SERIAL)));
+        }
+    });
+    let mut stated = StatedBonds::default();
+    if bonds.is_empty() {
+        return stated;
+    }
+    let bonded: HashSet<Serial> = bonds.iter().flatten().copied().collect();
+    // The position of each atom; `None` if several of the model have its number.
+    let mut places: HashMap<Serial, Option<[i32; 3]>> = HashMap::new();
+    let mut end_model = |places: &mut HashMap<Serial, Option<[i32; 3]>>| {
+        for ends in &bonds {
+            let places = ends.map(|serial| places.get(&serial).copied().flatten());
+            if let [Some(one), Some(other)] = places {
+                stated.add([one, other]);
+            }
+        }
+        places.clear();
+    };
+    each_line(text, |line| {
+        if is_word(line, b"ENDMDL") {
+            end_model(&mut places);
+        } else if is_atom(line) {
+            let columns = padded(line);
+            let serial = serial(&columns, FIELDS[0]);
+            if bonded.contains(&serial) {
+                let texts = [30, 38, 46].map(|first| columns[first..first + 8].trim_ascii());
+                let xyz = decimal::coordinates(texts).ok().map(|(xyz, _)| xyz);
+                let known = places.entry(serial);
+                known.and_modify(|place| *place = None).or_insert(xyz);
+            }
+        }
+    });
+    end_model(&mut places);
+    stated
+}
+
+const NO_SERIAL: Serial = [b' '; 5];
+
+/// The serial number in five columns from `first` on.
+fn serial(columns: &Columns, first: usize) -> Serial {
+    take(columns, first)
+}
+
+fn each_line(text: &[u8], mut visit: impl FnMut(&[u8])) {
+    let mut start = 0;
+    while start < text.len() {
+        let end = line_end(text, start);
+        visit(&text[start..end]);
+        start = end + 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::atom_table::Atom;
+
+    fn atom_line(serial: &str, x: i32) -> String {
+        format!(
+            "HETATM{serial:>5}  C1  LIG A   1    {:8.3}   0.000   0.000  1.00  0.00           C\n",
+            f64::from(x)
+        )
+    }
+
+    fn bonds_among(text: &str, places: &[i32]) -> Vec<[u32; 2]> {
+        let atoms = places.iter().map(|x| Atom {
+            xyz: [1000 * x, 0, 0],
+            ..Atom::default()
+        });
+        read(text.as_bytes())
+            .among(&atoms.collect::<Vec<_>>())
+            .to_vec()
+    }
+
+    #[test]
+    fn bonds_are_those_of_each_model() {
+        let atoms = [("1", 1), ("2", 2), ("A0000", 3)];
+        let model = |shift: i32| {
+            let lines = atoms.map(|(serial, x)| atom_line(serial, x + shift));
+            format!("MODEL\n{}ENDMDL\n", lines.concat())
+        };
+        let text = format!(
+            "{}{}CONECT    1    2A0000\r\nCONECT    2    1\nEND\n",
+            model(0),
+            model(10)
+        );
+        assert_eq!(bonds_among(&text, &[1, 2, 3]), [[0, 1], [0, 2]]);
+        assert_eq!(bonds_among(&text, &[11, 12, 13]), [[0, 1], [0, 2]]);
+        assert_eq!(bonds_among(&text, &[2, 3]), [[0u32; 2]; 0]);
+    }
+
+    #[test]
+    fn numbers_of_no_atom_or_of_several_state_no_bonds() {
+        let lines = [("1", 1), ("2", 2), ("2", 3)].map(|(serial, x)| atom_line(serial, x));
+        let text = format!("{}CONECT    1    2    9\nCONECT\n", lines.concat());
+        assert!(bonds_among(&text, &[1, 2, 3]).is_empty());
+        assert!(bonds_among("CONECT    1    2", &[1, 2]).is_empty());
+    }
+}
