@@ -14,6 +14,10 @@ use crate::{Error, Result};
 /// The most atoms of a component, hydrogens included.
 const ATOMS_MAX: usize = u16::MAX as usize;
 
+/// The most atoms of a component of a structure's own file, and half of its most bonds, as each ligand is
+/// compared with all of them. Those of the wwPDB's dictionary have a few hundred.
+const FILE_ATOMS_MAX: usize = 2_000;
+
 /// Frequent ligands and modified residues of wwPDB entries, from the chemical component dictionary (CC0);
 /// `scripts/make_frequent_components.py` makes the file.
 const FREQUENT: &[u8] = include_bytes!("frequent_components.cif");
@@ -90,14 +94,15 @@ impl ComponentRows {
         component.bonds.push(bond);
     }
 
-    /// The components that a structure's own file describes. One without bonds, or with bonds of atoms
-    /// that it lacks, is left out: other sources describe it.
+    /// The components that a structure's own file describes. One without bonds, with bonds of atoms
+    /// that it lacks, or larger than [`FILE_ATOMS_MAX`], is left out: other sources describe it.
     pub(super) fn of_structure_file(self) -> ComponentMap {
-        let with_bonds = self
-            .0
-            .into_iter()
-            .filter(|(_, component)| !component.bonds.is_empty());
-        with_bonds
+        let is_usable = |(_, component): &(Text8, RawComponent)| {
+            let largest = component.atoms.len().max(component.bonds.len() / 2);
+            !component.bonds.is_empty() && largest <= FILE_ATOMS_MAX
+        };
+        let usable = self.0.into_iter().filter(is_usable);
+        usable
             .filter_map(|(id, mut component)| {
                 component.add_unlisted_atoms();
                 Some((id, component.finish(&id).ok()?))

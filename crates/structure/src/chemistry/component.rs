@@ -2,7 +2,7 @@
 
 use super::super::text8::Text8;
 use super::dictionary::DictionaryComponent;
-use super::perception::{Molecule, Perceived};
+use super::perception::{BONDS_MAX, Molecule, Perceived};
 use std::collections::BTreeSet;
 
 /// A bond of a component that is longer shows that the atoms are those of another compound, in A.
@@ -21,8 +21,8 @@ pub(super) struct KnownBonds {
 }
 
 /// Finds what the atoms of a residue or ligand can take part in by its component in a dictionary. `None`
-/// if an atom is not one of the component's, or bonds are far too long: it is another compound under
-/// the same name then. `links` has the number of each atom's bonds to linked ligands, whose hydrogens it lacks.
+/// if an atom is not one of the component's, or has more than [`BONDS_MAX`] bonds, or bonds are far too
+/// long: it is another compound under the same name then. `links` has the number of each atom's bonds to linked ligands, whose hydrogens it lacks.
 pub(super) fn perceive_known(
     xyz: &[[i32; 3]],
     element: &[u8],
@@ -67,7 +67,13 @@ pub(super) fn perceive_known(
             }
         }
     }
-    bonded.iter_mut().for_each(|bonded| bonded.sort_unstable());
+    for bonded in &mut bonded {
+        bonded.sort_unstable();
+        bonded.dedup();
+        if bonded.len() > BONDS_MAX {
+            return None;
+        }
+    }
     let molecule = Molecule {
         xyz,
         element,

@@ -25,7 +25,9 @@ const BOND_TOLERANCE: f64 = 0.45;
 /// Atoms that are nearer than this are not bonded, but in one place.
 const BOND_MIN: f64 = 0.4;
 /// More bonds of an atom are no chemistry: atoms of a crowd have none.
-const BONDS_MAX: usize = 8;
+pub(super) const BONDS_MAX: usize = 8;
+/// An atom with more bonds is in no aromatic ring. A nitrogen of a heme has three, one of them to the metal.
+const RING_BONDS_MAX: usize = 4;
 /// The atoms of an aromatic ring are within this of their plane, in A.
 const RING_PLANE: f64 = 0.1;
 /// The longest bond of an aromatic ring of C, N and O, and one with S, in A.
@@ -508,7 +510,7 @@ impl<'a> Molecule<'a> {
     fn may_be_aromatic(&self, one: u32, other: u32) -> bool {
         if let Some(known) = &self.known {
             if known.aromatic.contains(&[one, other]) {
-                return true;
+                return self.degree(one).max(self.degree(other)) <= RING_BONDS_MAX;
             }
             let is_saturated =
                 |atom: u32| self.is(atom, CARBON) && !known.is_unsaturated[atom as usize];

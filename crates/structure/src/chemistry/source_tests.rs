@@ -115,6 +115,32 @@ fn a_dictionary_tells_what_positions_do_not() {
 }
 
 #[test]
+fn a_component_with_a_crowd_of_bonds_is_none() {
+    let component = |count: usize| {
+        let mut text = DICTIONARY[..DICTIONARY.find("BZA C1").unwrap()].to_owned();
+        (0..count).for_each(|atom| text += &format!("ALL C{atom} C\n"));
+        let bonds = DICTIONARY.find("loop_\n_chem_comp_bond").unwrap();
+        text += &DICTIONARY[bonds..DICTIONARY.find("BZA C1 C2").unwrap()];
+        let pairs = (0..count).flat_map(|one| (0..one).map(move |other| (one, other)));
+        pairs.for_each(|(one, other)| text += &format!("ALL C{one} C{other} DOUB Y\n"));
+        Components::of_text("all.cif", text.as_bytes()).unwrap()
+    };
+    let found = |count: usize| {
+        let names: Vec<_> = (0..count)
+            .map(|atom| text8(format!("C{atom}").as_bytes()))
+            .collect();
+        let xyz = vec![[0; 3]; count];
+        let (element, links) = (vec![6; count], vec![0; count]);
+        let component = component(count);
+        let component = component.get(&text8(b"ALL")).unwrap();
+        perceive_known(&xyz, &element, &names, &links, component)
+    };
+    assert!(found(10).is_none(), "nine bonds");
+    let crowd = found(9).unwrap();
+    assert_eq!(crowd.groups, [], "eight bonds are none of a ring");
+}
+
+#[test]
 fn broken_dictionaries_are_refused() {
     let error = |text: &str| {
         let error = Components::of_text("broken.cif", text.as_bytes()).unwrap_err();
@@ -260,6 +286,17 @@ fn components_that_the_file_describes_come_first() {
     let unknown = bonds.replace("LIG C CH3", "LIG C C9");
     let source = source_of(&format!("{atoms}{unknown}"));
     assert_eq!(source, ChemistrySource::Geometry, "a bond of no atom");
+    let twice = bonds.replace("LIG C O ", "LIG C O SING N\nLIG C O ");
+    assert_eq!(source_of(&twice), ChemistrySource::File, "a bond twice");
+    let many: String = (0..4_010)
+        .map(|index| format!("LIG C Q{index} SING N\n"))
+        .collect();
+    let source = source_of(&format!("{bonds}{many}"));
+    assert_eq!(
+        source,
+        ChemistrySource::Geometry,
+        "more bonds than a component has"
+    );
     // One of the chains has what the file has.
     let mut structure = read("lig.cif", &mmcif(bonds));
     let whole = structure.chemistry.clone();
