@@ -1,5 +1,5 @@
 //! What holds for all crates and no compiler checks: which folders of a crate see each other, the
-//! public names, the texts of messages, the files with unsafe code, and the length of files.
+//! public names, the texts of messages, the files with unsafe code, the length of files, and the version.
 
 #[cfg(unix)]
 mod build_script;
@@ -10,6 +10,7 @@ mod opened_files;
 mod public_api;
 mod root_examples;
 mod unsafe_files;
+mod versions;
 
 use imports::Imports;
 use std::collections::{BTreeMap, BTreeSet};

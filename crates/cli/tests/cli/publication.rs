@@ -28,7 +28,11 @@ fn a_run_is_described_with_its_settings_counts_and_references() {
         "(The tapeloop developers 2026) on the CPU",
         "2 structures with 274 residues and 2,116 atoms, read from 2 inputs.",
         "The features are backbone torsions (IUPAC-IUB 1970), solvent-accessible surface area (Shrake and",
-        "version = {0.1.0}, year = {2026} }",
+        concat!(
+            "version = {",
+            env!("CARGO_PKG_VERSION"),
+            "}, year = {2026} }"
+        ),
         "sasa: sum over the residue's atoms of 4 pi R^2 n / N",
         "(Shrake and Rupley 1973, J Mol Biol 79:351;",
         "Of files with several models the first was read.",
@@ -36,7 +40,11 @@ fn a_run_is_described_with_its_settings_counts_and_references() {
          sasa.chains = \"all\"; sasa.radii = \"protor\".",
         "radii: Tsai et al. 1999, J Mol Biol 290:253",
         "@article{tsai1999,",
-        "differ from the defaults of tapeloop 0.1.0: sasa.points = 100. Formulas",
+        concat!(
+            "differ from the defaults of tapeloop ",
+            env!("CARGO_PKG_VERSION"),
+            ": sasa.points = 100. Formulas"
+        ),
         "@article{shrake1973,",
         "@article{iupaciub1970,",
         "doi = {10.1016/j.jmb.2007.05.022}",
@@ -80,7 +88,11 @@ fn settings_and_sources_of_what_a_feature_needs_are_said() {
     let words = described(&out);
     let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
     for part in [
-        "differ from the defaults of tapeloop 0.1.0: sasa.points = 100",
+        concat!(
+            "differ from the defaults of tapeloop ",
+            env!("CARGO_PKG_VERSION"),
+            ": sasa.points = 100"
+        ),
         "sasa: sum over the residue's atoms of 4 pi R^2 n / N",
         "@article{shrake1973,",
     ] {
