@@ -2,7 +2,7 @@
 # Lints all targets of all crates, warnings denied, and the feature sets that the crates promise. The
 # CUDA versions exclude each other, so `--all-features` is not among them. Crates that programs use alone
 # are built alone, as a set that works only because another crate of the build selects more is wrong;
-# scripts/rehearse_packages.sh builds each of the other crates alone.
+# scripts/rehearse_release.sh builds each of the other crates alone.
 #
 #   scripts/check_features.sh [sets]
 #

@@ -46,6 +46,57 @@ fn the_script_for_releases_describes_itself_and_names_the_architectures() {
     assert!(said.contains("x86_64 and aarch64"), "{said}");
 }
 
+#[test]
+fn the_rehearsal_of_a_release_says_what_it_could_not_run_and_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let release = folder.path().join("release");
+    fs::create_dir(&release).unwrap();
+    // A machine without debootstrap.
+    let tools = folder.path().join("bin");
+    fs::create_dir(&tools).unwrap();
+    for tool in
+        "awk bash cat cp dirname grep head id mkdir mktemp realpath rm sed tail uname".split(' ')
+    {
+        let found = ["/usr/bin", "/bin"].map(|folder| Path::new(folder).join(tool));
+        let found = found.iter().find(|path| path.exists()).expect(tool);
+        std::os::unix::fs::symlink(found, tools.join(tool)).unwrap();
+    }
+    let rehearse = |args: &[&str]| {
+        let script = Path::new(ROOT).join("scripts/rehearse_release.sh");
+        let mut command = Command::new(tools.join("bash"));
+        let command = command.arg(script).args(args).env("PATH", &tools);
+        let output = command.output().unwrap();
+        let said = text(&output.stdout) + &text(&output.stderr);
+        (said, output.status.code())
+    };
+    let (said, code) = rehearse(&["--help"]);
+    assert_eq!(code, Some(2));
+    assert!(
+        said.contains("scripts/rehearse_release.sh --install FOLDER"),
+        "{said}"
+    );
+    assert!(said.ends_with("binfmt-support).\n"), "{said}");
+    assert_eq!(rehearse(&["--install", "folder", "sparc"]).1, Some(2));
+
+    let args = ["--install", str_of(&release), "x86_64"];
+    let (said, code) = rehearse(&args);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("_x86_64.whl: missing"), "{said}");
+    for name in [
+        "pytapeloop-1-abi3-manylinux_2_28_x86_64.whl",
+        "tapeloop-1-x86_64-linux.tar.gz",
+        "tapeloop_1_amd64.deb",
+    ] {
+        fs::write(release.join(name), "").unwrap();
+    }
+    let (said, code) = rehearse(&args);
+    assert_eq!(code, Some(3), "{said}");
+    let why = ["needs root", "debootstrap is missing"];
+    let why = why.iter().filter(|why| said.contains(**why));
+    assert_eq!(why.count(), 1, "{said}");
+    assert!(said.contains("the installations: "), "{said}");
+}
+
 /// The files that `scripts/write_addresses.py` reads and writes.
 const FILES_WITH_ADDRESSES: &[&str] = &[
     "CITATION.cff",
