@@ -43,11 +43,6 @@ const READERS: &[(&str, &str)] = &[
     ("crates/files/src/files.rs", "opens a folder"),
     ("crates/structure/src/reader.rs", "an input may be a stream"),
     ("crates/structure/src/topology.rs", "of a library's caller"),
-    ("crates/inputs/src/lib.rs", "a list may be a stream"),
-    (
-        "crates/inputs/src/archive/tar.rs",
-        "an archive may be a stream",
-    ),
     ("crates/engine/src/backend/cuda/cache.rs", "has a limit"),
     ("crates/engine/src/backend/worker/serve.rs", "/dev/null"),
     (

@@ -33,12 +33,11 @@ use recent_set::RecentSet;
 use repeated::files_to_remember;
 pub use shard::Shard;
 use std::ffi::OsStr;
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tapeloop_error::{Error, Result};
-use tapeloop_files::kind_of;
+use tapeloop_files::{kind_of, open_stream};
 use tapeloop_files::{path_of, shown};
 use tapeloop_structure::Format;
 use tapeloop_structure::internal::Compression;
@@ -370,7 +369,7 @@ impl Sources {
         }
         // A list may be a FIFO, such as the shell's <(...); its folder has no inputs.
         let is_file = path.is_file();
-        match File::open(&path) {
+        match open_stream(&path) {
             Ok(file) => {
                 let folder = path.parent().filter(|_| is_file);
                 let folder = folder.unwrap_or(Path::new("")).to_owned();

@@ -46,6 +46,7 @@ fn files_without_an_end_and_fifos_end_the_program() {
     let with = |more: &[&str]| tapeloop(run.iter().chain(more));
     let annotations = format!("annotations=\"{table}\"");
     let radii = format!("sasa.radii=\"{fifo}\"");
+    let listed = format!("@{fifo}");
     let cases = [
         (with(&["--config", "/dev/zero"]), "over 16777216 bytes"),
         (
@@ -61,6 +62,10 @@ fn files_without_an_end_and_fifos_end_the_program() {
             "no program has written to the FIFO",
         ),
         (with(&["--set", &radii]), "a FIFO"),
+        (
+            tapeloop(["run", &listed, "--backend", "cpu", "-o", &at("listed")]),
+            "no program has written to the FIFO",
+        ),
         (tapeloop(["methods", &at("out")]), "a FIFO"),
         (
             tapeloop(["bench", "--compare", &fifo, "/dev/zero"]),
@@ -78,6 +83,33 @@ fn files_without_an_end_and_fifos_end_the_program() {
             });
         }
     });
+}
+
+#[test]
+fn fifos_in_a_list_are_rejected_and_the_run_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    for name in ["a.pdb", "b.tar.gz", "c.zip", "d.arrow"] {
+        make_fifo(Path::new(&at(name)));
+    }
+    symlink(at("a.pdb"), at("link.cif")).unwrap();
+    let lines = [
+        "a.pdb", "a.pdb,A", "b.tar.gz", "c.zip", "d.arrow", "link.cif",
+    ];
+    fs::write(at("list"), lines.join("\n") + "\n" + &sample()).unwrap();
+    let (list, out) = (format!("@{}", at("list")), at("out"));
+    let (said, code) = ends(tapeloop(["run", &list, "--backend", "cpu", "-o", &out]));
+    assert_eq!(code, 3, "{said}");
+    let rejected = rejected(Path::new(&out));
+    assert_eq!(rejected.len(), lines.len(), "{rejected:?}");
+    for (line, name) in rejected
+        .iter()
+        .zip(lines)
+        .filter(|(_, name)| *name != "a.pdb,A")
+    {
+        let reason = line["reason"].as_str().unwrap();
+        assert!(reason.contains("a FIFO cannot be read"), "{name}: {reason}");
+    }
 }
 
 #[test]

@@ -5,12 +5,12 @@ use super::{
     ArchiveOptions, Content, Member, MemberPlace, check_name, empty_archive_error, member_path,
 };
 use crate::folder::Skipped;
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tapeloop_error::internal::excerpt;
 use tapeloop_error::{Error, Result};
+use tapeloop_files::open_file;
 use tapeloop_structure::internal::BudgetShare;
 use tar_core::EntryType;
 use tar_core::parse::{Limits, ParseEvent, ParsedEntry, Parser};
@@ -58,7 +58,7 @@ impl Tar {
     /// Fails if the file cannot be read.
     pub(super) fn open(path: &Path, options: &ArchiveOptions) -> Result<Self> {
         let stream =
-            ByteStream::of_file(File::open(path)?, &options.limits).map_err(damaged_error)?;
+            ByteStream::of_file(open_file(path)?, &options.limits).map_err(damaged_error)?;
         Ok(Self::new(path, stream, options))
     }
 
