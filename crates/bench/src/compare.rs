@@ -18,6 +18,12 @@ use super::record::{Limits, Outcome, PointFacts, Record, Run};
 use super::statistics::{ChangeFinding, PeriodChange, median};
 use serde::Serialize;
 use tapeloop_engine::error::{Error, Result};
+use tapeloop_error::internal::cut;
+
+/// The most bytes of a name of a history's, such as a device's or a point's, and of a warning or a reason. A
+/// history may come from anywhere.
+const NAME_BYTES_MAX: usize = 256;
+const TEXT_BYTES_MAX: usize = 4096;
 
 /// Which machines may be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -195,7 +201,7 @@ impl PointNames {
             let names = names(&group, "");
             point_names.extend(group.into_iter().zip(names).map(|(facts, name)| {
                 let name = format!("{} {name}", facts.workload);
-                (facts.clone(), name.trim_end().to_owned())
+                (facts.clone(), short(name.trim_end()))
             }));
         }
         PointNames(point_names)
@@ -206,8 +212,16 @@ impl PointNames {
             .0
             .iter()
             .find(|(facts, _)| merged::is_same_point(facts, &point.facts));
-        found.map_or_else(|| merged::title(&point.facts), |(_, name)| name.clone())
+        found.map_or_else(
+            || short(&merged::title(&point.facts)),
+            |(_, name)| name.clone(),
+        )
     }
+}
+
+/// A name as a comparison has it.
+fn short(name: &str) -> String {
+    cut(name.to_owned(), NAME_BYTES_MAX)
 }
 
 fn check_same_machine(old: &Run, new: &Run) -> Result<()> {
@@ -219,7 +233,9 @@ fn check_same_machine(old: &Run, new: &Run) -> Result<()> {
     match pairs.into_iter().find(|(_, old, new)| old != new) {
         None => Ok(()),
         Some((what, old, new)) => Err(Error::config(format!(
-            "the runs are from different {what}: {old:?} and {new:?}"
+            "the runs are from different {what}: {:?} and {:?}",
+            short(old),
+            short(new)
         ))
         .fix("compare runs of one machine, or pass --any-machine")),
     }
@@ -237,11 +253,15 @@ fn warnings(old: &Run, new: &Run) -> Vec<String> {
     ];
     let differ = pairs.into_iter().filter(|(_, old, new)| old != new);
     let mut warnings: Vec<String> = differ
-        .map(|(what, old, new)| format!("the {what} differs: {old:?}, now {new:?}"))
+        .map(|(what, old, new)| {
+            let (old, new) = (short(old), short(new));
+            format!("the {what} differs: {old:?}, now {new:?}")
+        })
         .collect();
     let changed = changed_keys(&old.config, &new.config);
     if !changed.is_empty() {
-        warnings.push(format!("the configs differ: {}", changed.join(", ")));
+        let warning = format!("the configs differ: {}", changed.join(", "));
+        warnings.push(cut(warning, TEXT_BYTES_MAX));
     }
     warnings
 }
@@ -318,12 +338,12 @@ fn compare_point(
         }
         (Outcome::Measured(_), Outcome::Refused(reason)) => {
             compared.verdict = Verdict::Refused;
-            compared.reason = Some(reason.clone());
+            compared.reason = Some(cut(reason.clone(), TEXT_BYTES_MAX));
         }
         (Outcome::Refused(_), Outcome::Measured(_)) => compared.verdict = Verdict::Mended,
         (Outcome::Refused(_), Outcome::Refused(reason)) => {
             compared.verdict = Verdict::StillRefused;
-            compared.reason = Some(reason.clone());
+            compared.reason = Some(cut(reason.clone(), TEXT_BYTES_MAX));
         }
     }
     compared
@@ -394,9 +414,9 @@ impl Side {
         Side {
             id: run.id.clone(),
             date: format::date(run.started_unix_s),
-            version: run.version.clone(),
-            commit: run.commit.clone(),
-            machine: format!("{} ({}), {}", run.device, run.backend, run.cpu),
+            version: short(&run.version),
+            commit: short(&run.commit),
+            machine: short(&format!("{} ({}), {}", run.device, run.backend, run.cpu)),
         }
     }
 }

@@ -381,3 +381,29 @@ fn configs_that_differ_in_more_than_paths_are_named_by_their_keys() {
     let points = "input = [\"/data/a\"]\nthreads = 2\nsasa.points = 100";
     assert_eq!(warnings(points), ["the configs differ: sasa.points"]);
 }
+
+#[test]
+fn long_texts_of_a_history_are_cut() {
+    let long = "x".repeat(1 << 20);
+    let hostile = |mode: &str, other: &str| {
+        let mut record = record("graph", around(1000.0, 0.001));
+        let named = || format!("{long}{other}");
+        record.run.device = named();
+        record.run.commit = named();
+        record.run.config = format!("{} = 1\n", named());
+        record.point.workload.clone_from(&long);
+        record.point.mode = mode.to_owned();
+        record
+    };
+    let refused = |mut record: Record| {
+        record.outcome = Outcome::Refused(long.clone());
+        record
+    };
+    let old = [hostile("graph", "a"), hostile(&long, "a")];
+    let new = [refused(hostile("graph", "b")), hostile("stream", "b")];
+    let text = compare(&old, &new, Machines::Any).unwrap().to_string();
+    assert!(text.contains("xxx..."), "{text}");
+    assert!(text.len() < 20_000, "{} bytes", text.len());
+    let error = compare(&old, &new, Machines::Same).unwrap_err().to_string();
+    assert!(error.contains("different devices") && error.len() < 2000);
+}
