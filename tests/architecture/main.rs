@@ -9,6 +9,7 @@ mod messages;
 mod opened_files;
 mod public_api;
 mod root_examples;
+mod threads;
 mod unsafe_files;
 mod versions;
 

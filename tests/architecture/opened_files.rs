@@ -59,7 +59,7 @@ const READERS: &[(&str, &str)] = &[
 ];
 
 /// The files of the program and its libraries that use one of these `ways` outside of tests.
-fn users(ways: &[&str]) -> Vec<String> {
+pub(super) fn users(ways: &[&str]) -> Vec<String> {
     let is_test = |path: &str| {
         let is_of_tests = ["crates/test-support/", "crates/conformance/"];
         is_of_tests.iter().any(|start| path.starts_with(start))
@@ -87,7 +87,7 @@ fn has_word(line: &str, word: &str) -> bool {
     places.any(|(place, _)| !line[..place].ends_with(is_inside))
 }
 
-fn check(ways: &[&str], allowed: &[(&str, &str)], instead: &str) {
+pub(super) fn check(ways: &[&str], allowed: &[(&str, &str)], instead: &str) {
     let allowed: Vec<&str> = allowed.iter().map(|(path, _)| *path).collect();
     let users = users(ways);
     let wrong: Vec<_> = users

@@ -7,6 +7,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 use tapeloop_engine::error::{Context, Error, ErrorKind, Result};
+use tapeloop_error::internal::{thread, thread_error};
 
 /// The longest time for an answer. A program that takes longer is killed.
 const ANSWER_MAX: Duration = Duration::from_secs(300);
@@ -59,14 +60,16 @@ impl ReferenceProgram {
         let Some(stdout) = stdout else {
             return Err(Error::new(ErrorKind::Io, "the program has no output")).within(place);
         };
-        // The thread ends with the program's output.
-        std::thread::spawn(move || {
+        let reading = move || {
             for line in BufReader::new(stdout).lines().map_while(|line| line.ok()) {
                 if sender.send(line).is_err() {
                     break;
                 }
             }
-        });
+        };
+        // The thread ends with the program's output.
+        let started = thread("tapeloop-reference").spawn(reading);
+        started.map_err(thread_error).within(place)?;
         let mut program = ReferenceProgram {
             name: String::new(),
             child,

@@ -27,6 +27,7 @@ use std::time::{Duration, SystemTime};
 use tapeloop::error::{Error, Result};
 use tapeloop::features::Features;
 use tapeloop::pipeline::Engine;
+use tapeloop_error::internal::{thread, thread_error};
 use tapeloop_inputs::{Content, InputDigests, Source};
 use tapeloop_structure::internal::BudgetShare;
 
@@ -213,10 +214,8 @@ impl FeatureStream {
             }
             (ended, session)
         };
-        let thread = std::thread::Builder::new()
-            .name("tapeloop-stream".to_owned())
-            .spawn(run)
-            .map_err(Error::io)?;
+        let thread = thread("tapeloop-stream").spawn(run);
+        let thread = thread.map_err(thread_error)?;
         Ok(FeatureStream {
             schemas,
             running: Some(Running {

@@ -4,6 +4,7 @@ use super::run_counters::RunCounters;
 use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded};
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use tapeloop_error::internal::thread;
 use tapeloop_inputs::{Archives, Shard, Sources, Trajectories};
 
 /// A thread that counts all inputs, until it is dropped.
@@ -71,8 +72,8 @@ impl Stoppable {
     /// Starts the thread. `None` if the thread cannot be started: without it the run shows no progress.
     pub fn start(name: &str, work: impl FnOnce(Receiver<()>) + Send + 'static) -> Option<Self> {
         let (stop, stopped) = bounded(0);
-        let builder = std::thread::Builder::new().name(name.to_owned());
-        let thread = builder.spawn(move || work(stopped)).ok()?;
+        let started = thread(name).spawn(move || work(stopped));
+        let thread = started.ok()?;
         Some(Stoppable {
             stop: Some(stop),
             thread: Some(thread),

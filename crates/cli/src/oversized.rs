@@ -19,6 +19,7 @@ use tapeloop::features::{Features, Input};
 use tapeloop::pipeline::{Engine, EngineConfig, MemoryPlan, Pipeline, TrySubmitError};
 use tapeloop::replay::{Mode, Policy};
 use tapeloop::workload::{Completion, Extent, Workload};
+use tapeloop_error::internal::{thread, thread_error};
 
 /// The bucket has room for this many times the usual number of contacts and hydrogen bonds.
 const PAIR_ROOM_FACTOR: u32 = 16;
@@ -106,8 +107,8 @@ impl<T: Send + 'static> AloneThread<T> {
             }
             oversized.losses()
         };
-        let thread = std::thread::Builder::new().name("tapeloop-alone".to_owned());
-        let handle = Some(thread.spawn(compute).map_err(Error::io)?);
+        let thread = thread("tapeloop-alone").spawn(compute);
+        let handle = Some(thread.map_err(thread_error)?);
         Ok(AloneThread { jobs, handle })
     }
 }

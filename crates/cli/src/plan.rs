@@ -14,7 +14,9 @@ use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tapeloop::backend::{Backend, Compilation, DeviceInfo, Selected};
-use tapeloop::error::{Context, Error, ErrorKind, Result};
+#[cfg(doc)]
+use tapeloop::error::ErrorKind;
+use tapeloop::error::{Context, Error, Result};
 use tapeloop::features::{
     B_CA, FeatureConfig, FeatureName, Features, KERNELS_HASH, OwnKernel, PLDDT, Setting, TableName,
 };
@@ -24,6 +26,7 @@ use tapeloop_annotations::WantedColumns;
 use tapeloop_annotations::{AnnotationColumn, Annotations, Level};
 use tapeloop_bench::internal::format;
 use tapeloop_engine::internal::{check_loop_in_worker, device_names};
+use tapeloop_error::internal::{stack_bytes, thread_error};
 use tapeloop_files::{open_stream, shown};
 use tapeloop_inputs::packed::reader_settings;
 use tapeloop_inputs::{ArchiveOptions, Archives, FrameRange, PackedSet, Sources, Trajectories};
@@ -544,11 +547,9 @@ pub fn thread_pool(threads: usize) -> Result<Arc<ThreadPool>> {
     let pool = ThreadPoolBuilder::new()
         .num_threads(threads)
         .thread_name(|index| format!("tapeloop-pool-{index}"))
+        .stack_size(stack_bytes())
         .build()
-        .map_err(|error| {
-            Error::new(ErrorKind::Io, format!("a thread cannot be started: {error}"))
-                .fix("give fewer --threads, or raise the limit of processes (ulimit -u) or of memory (ulimit -v)")
-        })?;
+        .map_err(thread_error)?;
     Ok(Arc::new(pool))
 }
 

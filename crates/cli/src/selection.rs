@@ -6,6 +6,7 @@ use rayon::ThreadPool;
 use std::sync::Arc;
 use tapeloop::backend::{Choice, CudaOptions, DeviceSet, Selected, device_options, select_all};
 use tapeloop::error::{Context, Result};
+use tapeloop_error::internal::{thread, thread_error};
 
 /// The options of the CUDA backend, but for the device.
 pub fn cuda_options(config: &Config) -> CudaOptions {
@@ -70,10 +71,11 @@ fn start_workers(
     };
     std::thread::scope(|scope| {
         let start = &start;
-        let starts = options
-            .into_iter()
-            .map(|cuda| scope.spawn(move || start(cuda)));
-        let starts: Vec<_> = starts.collect();
+        let starts = options.into_iter().map(|cuda| {
+            let started = thread("tapeloop-start").spawn_scoped(scope, move || start(cuda));
+            started.map_err(thread_error)
+        });
+        let starts: Vec<_> = starts.collect::<Result<_>>()?;
         let started = starts.into_iter().map(|thread| thread.join());
         started
             .map(|started| started.unwrap_or_else(|panic| resume_unwind(panic)))

@@ -8,7 +8,8 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use tapeloop::error::{Error, Result};
+use tapeloop::error::Result;
+use tapeloop_error::internal::{thread, thread_error};
 use tapeloop_inputs::{Content, Source, Sources};
 
 /// Maximum number of sources that the thread is ahead of the run.
@@ -60,10 +61,8 @@ impl SourceThread {
             }
             counters.set_list_thread(timer.stop(), room);
         };
-        let thread = std::thread::Builder::new()
-            .name("tapeloop-list".to_owned())
-            .spawn(list)
-            .map_err(Error::io)?;
+        let thread = thread("tapeloop-list").spawn(list);
+        let thread = thread.map_err(thread_error)?;
         Ok(SourceThread {
             sources: receiver,
             next: None,

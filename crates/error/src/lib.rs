@@ -8,6 +8,7 @@ mod later_fields;
 mod panics;
 mod printable;
 mod scope;
+mod threads;
 
 pub use driver_code::Code;
 pub use scope::ErrorScope;
@@ -19,6 +20,7 @@ pub mod internal {
     pub use crate::later_fields::LaterFields;
     pub use crate::panics::catch;
     pub use crate::printable::{cut, excerpt, printable, printable_lines};
+    pub use crate::threads::{stack_bytes, thread, thread_error};
 }
 
 /// The kind of an error, for programs to match on.

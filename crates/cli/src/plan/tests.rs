@@ -6,6 +6,7 @@ use arrow_array::RecordBatch;
 use arrow_select::concat::concat_batches;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
+use tapeloop::ErrorKind;
 use tapeloop::backend::cpu::CpuBackend;
 
 const TABLE_NAMES: [&str; 3] = ["residues", "chains", "structures"];

@@ -14,9 +14,9 @@ use std::fs::{self, File};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use tapeloop::error::{Context, Error, ErrorKind, Result};
-use tapeloop_error::internal::catch;
+use tapeloop_error::internal::{catch, thread, thread_error};
 use tapeloop_files::Temporary;
 use tapeloop_files::shown;
 
@@ -116,8 +116,7 @@ impl PartFile {
     fn start<F: Format + 'static>(part: OpenPart<F>) -> Result<Self> {
         // The channel has no room, so that the thread that fills row groups waits while this one is behind.
         let (sender, steps) = bounded(0);
-        let thread = thread::Builder::new()
-            .name("tapeloop-write".to_owned())
+        let thread = thread("tapeloop-write")
             .spawn(move || {
                 catch(|| part.write(&steps)).unwrap_or_else(|panic| {
                     Err(Error::new(
@@ -126,7 +125,7 @@ impl PartFile {
                     ))
                 })
             })
-            .map_err(Error::io)?;
+            .map_err(thread_error)?;
         Ok(PartFile {
             steps: Some(sender),
             thread: Some(thread),

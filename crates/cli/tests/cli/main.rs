@@ -59,6 +59,8 @@ mod signals;
 mod special_files;
 #[cfg(unix)]
 mod terminal;
+#[cfg(target_os = "linux")]
+mod threads;
 mod trajectories;
 mod upstream;
 mod validate;

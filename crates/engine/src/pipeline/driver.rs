@@ -11,18 +11,19 @@ use super::reentrancy::{EngineId, InsideEngine};
 use super::run_results::{RunResults, Unconsumed};
 use super::slot::{Free, Slot};
 use super::stages::Shared;
-use super::sync::{Builder, JoinHandle, bounded};
+use super::sync::{JoinHandle, bounded, thread};
 use super::ticket::{EngineRef, TicketEngine};
 use super::timeline::SpanKind;
 use super::unwinding::unwinding;
 use crate::backend::crate_threads;
 use crate::error::{Error, ErrorKind, Result};
 use crate::workload::{Completion, Workload};
-use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
+use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 use std::time::Instant;
+use tapeloop_error::internal::{self, stack_bytes, thread_error};
 
 /// Batches of a run, for each slot, that are in a slot or wait for the consumer of results.
 const UNCONSUMED_PER_SLOT: usize = 2;
@@ -79,13 +80,12 @@ pub(super) fn start<W: Workload>(
             let _inside = InsideEngine::enter(run_dispatcher.shared.engine);
             complete(&run_dispatcher, device, completions);
         };
-        let thread = Builder::new().name(format!("tapeloop-device-{device}"));
-        match thread.spawn(run) {
+        match thread(format!("tapeloop-device-{device}")).spawn(run) {
             Ok(thread) => threads.push(thread),
             Err(error) => {
                 // The threads before it end.
                 dispatcher.close();
-                return Err(Error::io(error));
+                return Err(thread_error(error));
             }
         }
     }
@@ -100,13 +100,13 @@ fn workers(threads: usize, engine: EngineId) -> Result<ThreadPool> {
     let pool = ThreadPoolBuilder::new()
         .num_threads(threads)
         .thread_name(|index| format!("tapeloop-worker-{index}"))
+        .stack_size(stack_bytes())
         .start_handler(move |_| {
             crate_threads::register();
             InsideEngine::enter(engine).stay();
         })
         .build();
-    let pool_error = |error: ThreadPoolBuildError| Error::new(ErrorKind::Io, error.to_string());
-    pool.map_err(pool_error)
+    pool.map_err(thread_error)
 }
 
 /// The completion thread of a device: finishes its batches, in the order in which they are done,
@@ -172,8 +172,7 @@ impl Timer {
                 }
             }
         };
-        let thread = std::thread::Builder::new().name("tapeloop-timer".to_owned());
-        let thread = thread.spawn(run).map_err(|error| {
+        let thread = internal::thread("tapeloop-timer").spawn(run).map_err(|error| {
             tracing::warn!(%error, "items that expire are answered when their batch has a slot");
         });
         Timer(thread.ok())
@@ -244,10 +243,9 @@ where
             dispatcher.set_run(None);
             produced.unwrap_or_else(|panic| resume_unwind(panic))
         };
-        let producer = std::thread::Builder::new()
-            .name("tapeloop-source".to_owned())
+        let producer = internal::thread("tapeloop-source")
             .spawn_scoped(scope, produce_and_end)
-            .map_err(Error::io)?;
+            .map_err(thread_error)?;
         let consumer = StopOnDrop {
             stop: &stop,
             unconsumed: &unconsumed,

@@ -19,12 +19,15 @@ use super::timeline::Timeline;
 use super::uniforms::{Uniforms, changes};
 use super::unwinding::unwinding;
 use crate::backend::{Backend, Choice, CudaOptions, runs_twin, select_with};
-use crate::error::{Error, ErrorKind, Result};
+#[cfg(doc)]
+use crate::error::ErrorKind;
+use crate::error::{Error, Result};
 use crate::record::DeviceInfo;
 use crate::workload::{Completion, ResidentViews, Sink, Workload};
 use arrayvec::ArrayVec;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::Arc;
+use tapeloop_error::internal::{stack_bytes, thread_error};
 
 /// How many items [`Engine::submit_many`] takes at a time.
 const ITEMS_AT_ONCE: usize = 64;
@@ -172,9 +175,10 @@ impl<W: Workload> Engine<W> {
         options: &CudaOptions,
         config: &EngineConfig,
     ) -> Result<Self> {
-        let pool = |threads| match ThreadPoolBuilder::new().num_threads(threads).build() {
-            Ok(pool) => Ok(Arc::new(pool)),
-            Err(error) => Err(Error::new(ErrorKind::Io, error.to_string())),
+        let pool = |threads| {
+            let pool = ThreadPoolBuilder::new().num_threads(threads);
+            let pool = pool.stack_size(stack_bytes()).build();
+            pool.map(Arc::new).map_err(thread_error)
         };
         // Rayon reads 0 as the number of cores, or that of RAYON_NUM_THREADS.
         let mut threads = pool(0)?;

@@ -16,8 +16,9 @@ mod real {
     pub(in crate::pipeline) use crossbeam_channel::{Receiver, Sender, bounded};
     pub(in crate::pipeline) use parking_lot::{Condvar, Mutex, MutexGuard as Guard};
     pub(in crate::pipeline) use std::sync::atomic::{AtomicBool, AtomicU64};
-    pub(in crate::pipeline) use std::thread::{Builder, JoinHandle, yield_now};
+    pub(in crate::pipeline) use std::thread::{JoinHandle, yield_now};
     pub(in crate::pipeline) use std::thread_local;
+    pub(in crate::pipeline) use tapeloop_error::internal::thread;
 
     use crossbeam_utils::Backoff;
 

@@ -12,6 +12,7 @@ use rawzip::{
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tapeloop_error::internal::{thread, thread_error};
 use tapeloop_error::{Error, Result};
 use tapeloop_files::open_file;
 use tapeloop_structure::internal::Compression;
@@ -64,10 +65,9 @@ impl Zip {
         let archive = Arc::new(ZipArchive::from_file(file, &mut buffer).map_err(damaged_error)?);
         let (sender, listed) = bounded(LISTED_AHEAD);
         // The iterator over the directory borrows the archive, which the members share.
-        std::thread::Builder::new()
-            .name("tapeloop-zip".to_owned())
+        thread("tapeloop-zip")
             .spawn(move || list(&archive, bytes, &mut buffer, &sender))
-            .map_err(Error::io)?;
+            .map_err(thread_error)?;
         Ok(Zip {
             path: path.to_owned(),
             listed,

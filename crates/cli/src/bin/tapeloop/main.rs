@@ -26,6 +26,7 @@ mod run;
 mod run_end;
 mod run_notes;
 mod signals;
+mod stack;
 mod summary;
 mod timeline;
 mod validate;
@@ -36,7 +37,7 @@ use std::borrow::Cow;
 use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
-use tapeloop::error::Result;
+use tapeloop::error::{Error, Result};
 use tapeloop_cli::exit_codes::{self, GOOD};
 use tapeloop_cli::feature_list::{self, Listing};
 use tapeloop_cli::terminal::{complain, final_code, note, say};
@@ -45,17 +46,24 @@ use tapeloop_error::internal::printable;
 fn main() -> ExitCode {
     memory::set_up_allocator();
     signals::ignore_size_limit();
+    if let Err(error) = stack::check() {
+        return failed(&error);
+    }
     let cli = match misuse::parse() {
         Ok(cli) => cli,
         Err(help_or_mistake) => return print(&help_or_mistake),
     };
     log::start();
-    let outcome = command(cli);
-    let code = outcome.unwrap_or_else(|error| {
-        complain(&format!("error: {error}"));
-        exit_codes::of_error(&error)
-    });
-    ExitCode::from(final_code(code))
+    match command(cli) {
+        Ok(code) => ExitCode::from(final_code(code)),
+        Err(error) => failed(&error),
+    }
+}
+
+/// Prints an error, and returns its exit code.
+fn failed(error: &Error) -> ExitCode {
+    complain(&format!("error: {error}"));
+    ExitCode::from(final_code(exit_codes::of_error(error)))
 }
 
 /// Prints the help or the version to standard output, or a mistake of the command line to standard

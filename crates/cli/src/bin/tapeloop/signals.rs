@@ -1,9 +1,11 @@
 //! Ctrl-C, the termination signals, and the one of the limit of file sizes.
 
+use std::io;
 use tapeloop::error::{Error, ErrorKind, Result};
 use tapeloop_cli::exit_codes::INTERRUPTED;
 use tapeloop_cli::interrupt::Interrupt;
 use tapeloop_cli::terminal::complain;
+use tapeloop_error::internal::{thread, thread_error};
 
 /// Makes a write beyond the limit of file sizes (`ulimit -f`) an error, which names the file. By default the
 /// system ends the program with SIGXFSZ.
@@ -29,15 +31,19 @@ pub(super) fn listen() -> Result<Interrupt> {
             None => std::process::exit(i32::from(INTERRUPTED)),
         }
         // Printing to a full pipe blocks, and must not hold up the second signal.
-        let _ = std::thread::Builder::new().spawn(|| {
+        let _ = thread("tapeloop-notice").spawn(|| {
             complain("interrupted: finishing the batches in flight; interrupt again to abort");
         });
     })
-    .map_err(|error| {
-        Error::new(
+    .map_err(|error| match error {
+        // What the system says if it starts no thread for the handler.
+        ctrlc::Error::System(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            thread_error(error)
+        }
+        error => Error::new(
             ErrorKind::Io,
             format!("cannot install the signal handler: {error}"),
-        )
+        ),
     })?;
     Ok(interrupt)
 }

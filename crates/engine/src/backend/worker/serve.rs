@@ -11,9 +11,12 @@ use crate::backend::{
     Backend, Built, FunctionId, GraphId, KernelCache, Layout, NvrtcLibrary, Op, Priority, Space,
     crate_threads, host_ns,
 };
-use crate::error::{Error, ErrorKind, Result};
+#[cfg(doc)]
+use crate::error::ErrorKind;
+use crate::error::{Error, Result};
 use crate::record::{BufferDecl, Image, Kernel, Twin, TwinCode};
 use crossbeam_channel::{RecvTimeoutError, Sender, bounded, unbounded};
+use rayon::{ThreadPool, ThreadPoolBuilder};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Signal, getpid, kill_process};
 use std::collections::BTreeMap;
@@ -23,6 +26,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use tapeloop_error::internal::{stack_bytes, thread, thread_error};
 
 /// The time between two reports of a compilation.
 const REPORT_EVERY: Duration = Duration::from_millis(100);
@@ -58,7 +62,7 @@ pub unsafe fn serve<N: AsRef<str>>(twins: &[(N, Twin)]) -> Result<()> {
     // A twin that reads standard input, or a program that it starts, must not take requests.
     let nothing = File::open("/dev/null").map_err(Error::io)?;
     rustix::stdio::dup2_stdin(nothing).map_err(|errno| Error::io(errno.into()))?;
-    die_with(socket.as_fd().try_clone_to_owned().map_err(Error::io)?);
+    let watched = socket.as_fd().try_clone_to_owned().map_err(Error::io)?;
     let mut link = Link::new(socket);
     let Some(Request::Open {
         choice,
@@ -74,8 +78,10 @@ pub unsafe fn serve<N: AsRef<str>>(twins: &[(N, Twin)]) -> Result<()> {
     cuda.nvrtc = nvrtc.map(|path| unsafe { NvrtcLibrary::new(path) });
     // SAFETY: it vouched for the folder too.
     cuda.kernel_cache = kernel_cache.map(|path| unsafe { KernelCache::new(path) });
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-    let pool = Arc::new(pool.map_err(|error| Error::new(ErrorKind::Io, error.to_string()))?);
+    let pool = match die_with(watched).and_then(|()| start_pool(threads)) {
+        Ok(pool) => Arc::new(pool),
+        Err(error) => return link.send(&Reply::Opened(Err(error))),
+    };
     let (builtin, reason) = match open_builtin(choice, &pool, &cuda) {
         Ok(opened) => opened,
         Err(error) => return link.send(&Reply::Opened(Err(error))),
@@ -130,9 +136,14 @@ pub unsafe fn serve<N: AsRef<str>>(twins: &[(N, Twin)]) -> Result<()> {
     Ok(())
 }
 
+fn start_pool(threads: usize) -> Result<ThreadPool> {
+    let pool = ThreadPoolBuilder::new().num_threads(threads);
+    pool.stack_size(stack_bytes()).build().map_err(thread_error)
+}
+
 /// Ends this process when the other end closes the connection, whatever runs here: a kernel without
 /// end must not hold the device.
-fn die_with(socket: OwnedFd) {
+fn die_with(socket: OwnedFd) -> Result<()> {
     let watch = move || {
         let mut ends = [PollFd::new(&socket, PollFlags::empty())];
         while poll(&mut ends, None).is_ok() {
@@ -144,9 +155,8 @@ fn die_with(socket: OwnedFd) {
             }
         }
     };
-    let _ = std::thread::Builder::new()
-        .name("tapeloop-watch".to_owned())
-        .spawn(watch);
+    let started = thread("tapeloop-watch").spawn(watch);
+    started.map(drop).map_err(thread_error)
 }
 
 /// An open slot, and the thread that polls it.
@@ -243,7 +253,10 @@ impl Worker<'_> {
         let backend = &*self.backend;
         std::thread::scope(|scope| {
             let (sender, ended) = bounded(1);
-            scope.spawn(move || sender.send(backend.prepare(images)));
+            let compile = move || sender.send(backend.prepare(images));
+            if let Err(error) = thread("tapeloop-compile").spawn_scoped(scope, compile) {
+                return link.send(&Reply::Done(Err(thread_error(error))));
+            }
             let prepared = loop {
                 match ended.recv_timeout(REPORT_EVERY) {
                     Ok(prepared) => break prepared,
@@ -346,13 +359,12 @@ impl Worker<'_> {
             return Ok(poller.clone());
         }
         let (poller, arrivals) = unbounded();
-        let thread = std::thread::Builder::new()
-            .name("tapeloop-polls".to_owned())
+        let thread = thread("tapeloop-polls")
             .spawn(move || {
                 crate_threads::register();
                 poll_slots(&arrivals);
             })
-            .map_err(Error::io)?;
+            .map_err(thread_error)?;
         self.threads.retain(|thread| !thread.is_finished());
         self.threads.push(thread);
         if !self.builtin.computes_when_asked() {

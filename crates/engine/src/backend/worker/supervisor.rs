@@ -13,7 +13,7 @@ use crate::backend::fork::Process;
 use crate::backend::{Built, Compilation, GraphId, Op};
 use crate::error::{Context, Error, ErrorKind, ErrorScope, Result};
 use parking_lot::{Mutex, MutexGuard};
-use std::io::stderr;
+use std::io::{self, stderr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -424,8 +424,14 @@ fn spawn(options: &WorkerOptions) -> Result<(Child, Link)> {
         .spawn();
     let child = child.map_err(|error| {
         let message = format!("{} cannot be started: {error}", program.display());
-        Error::new(ErrorKind::Unavailable, message)
-            .fix("name the program that runs workers, such as tapeloop itself")
+        let fix = match error.kind() {
+            // The system has no room for another process.
+            io::ErrorKind::WouldBlock | io::ErrorKind::OutOfMemory => {
+                "raise the limit of processes (ulimit -u, or pids.max of a container) or of memory"
+            }
+            _ => "name the program that runs workers, such as tapeloop itself",
+        };
+        Error::new(ErrorKind::Unavailable, message).fix(fix)
     })?;
     Ok((child, Link::new(here)))
 }

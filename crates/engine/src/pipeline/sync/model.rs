@@ -9,6 +9,11 @@ pub(in crate::pipeline) use loom::sync::atomic::{AtomicBool, AtomicU64};
 pub(in crate::pipeline) use loom::thread::{Builder, JoinHandle, yield_now};
 pub(in crate::pipeline) use loom_thread_local as thread_local;
 
+/// A thread of a model. Its stack is sized by the model.
+pub(in crate::pipeline) fn thread(name: String) -> Builder {
+    Builder::new().name(name)
+}
+
 /// A model has no time in which to spin.
 pub(in crate::pipeline) fn spin(_: impl Fn() -> bool) {}
 
