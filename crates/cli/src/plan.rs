@@ -2,7 +2,7 @@
 
 mod engine_settings;
 
-pub use engine_settings::engine_config;
+pub use engine_settings::{engine_config, residues_room};
 
 use super::config::{Config, OutputTable, Reduction, THREADS_MAX, TableSet, setting_json};
 use super::own_kernels;
@@ -34,6 +34,11 @@ use tapeloop_inputs::{ArchiveOptions, Archives, FrameRange, PackedSet, Sources, 
 /// The memory of members that were read from archives and wait for a thread that parses them: some
 /// hundred compressed models.
 const MEMBERS_BYTES_MAX: u64 = 64 << 20;
+
+/// From how much memory of the engine on, and from how many times the residues of a batch that each slot has room
+/// for, a run warns that this memory is mostly unused. With the default settings it is twice.
+const UNFILLED_BYTES_MIN: u64 = 1 << 30;
+const ROOM_PER_BATCH_MAX: u32 = 8;
 
 /// A config with everything that a run needs to start.
 pub struct Plan {
@@ -114,7 +119,7 @@ impl Plan {
             );
         }
         let engine = engine_config(&config, device, pool.current_num_threads());
-        Ok(Plan {
+        let plan = Plan {
             config,
             pool,
             backends,
@@ -124,7 +129,27 @@ impl Plan {
             topology_hash,
             annotations,
             packed_annotations,
-        })
+        };
+        plan.warn_of_unfilled_memory()?;
+        Ok(plan)
+    }
+
+    /// Warns if slots take a lot of memory of which batches fill a small part, as they close at `batch.residues`.
+    fn warn_of_unfilled_memory(&self) -> Result<()> {
+        let (room, closes_at) = (residues_room(&self.engine), self.config.batch.residues);
+        if room / ROOM_PER_BATCH_MAX < closes_at {
+            return Ok(());
+        }
+        let memory = self.memory()?;
+        if memory.bytes() >= UNFILLED_BYTES_MIN {
+            tracing::warn!(
+                "{} batches in flight take {}: each has room for {room} residues (batch.residues_max), and closes at \
+                 {closes_at} (batch.residues); fewer slots or a lower batch.residues_max take less",
+                memory.slots,
+                memory_text(&memory)
+            );
+        }
+        Ok(())
     }
 
     /// Checks inputs that the config does not name, as [`Plan::new`] checks those that it names.

@@ -15,6 +15,12 @@ use tapeloop_structure::internal::Compression;
 const RESIDUE_BYTES_TEXT: u64 = 54;
 const RESIDUE_BYTES_PACKED: u64 = 16;
 
+/// The residues that a batch has room for: the memory of each slot is for so many.
+pub fn residues_room(engine: &EngineConfig) -> u32 {
+    let residues = engine.buckets.iter().map(|capacity| capacity[0]);
+    residues.max().unwrap_or_default()
+}
+
 /// The engine's settings on devices such as `device`, with a pool of `threads` threads.
 pub fn engine_config(config: &Config, device: &DeviceInfo, threads: usize) -> EngineConfig {
     let batch = config.batch;

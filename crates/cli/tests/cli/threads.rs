@@ -89,3 +89,27 @@ fn a_thread_that_a_worker_process_cannot_start_is_an_error_of_the_run() {
         "{said}"
     );
 }
+
+#[test]
+fn memory_of_slots_that_batches_do_not_fill_is_warned_of_and_stated() {
+    let args = ["-i", SAMPLES, "--dry-run", "--slots", "64"];
+    let with =
+        |more: &[&str]| text_of_run(&[&args[..], &["--set", "batch.residues=64"], more].concat());
+    let said = with(&[]);
+    let parts =
+        "warning: 64 batches in flight take .. batch.residues_max .. closes at 64 (batch.residues)";
+    assert!(has_parts(&said, parts), "{said}");
+    assert!(
+        said.contains("with room for 32,768 residues each"),
+        "{said}"
+    );
+    let said = with(&["--set", "batch.residues_max=128"]);
+    assert!(!said.contains("warning"), "{said}");
+    assert!(said.contains("with room for 128 residues each"), "{said}");
+}
+
+/// What a run that must succeed prints, on both streams.
+fn text_of_run(args: &[&str]) -> String {
+    let output = run_well(args);
+    text(&output.stderr) + &text(&output.stdout)
+}

@@ -6,7 +6,7 @@ use tapeloop_bench::internal::format;
 use tapeloop_cli::config::{Config, Reduction};
 use tapeloop_cli::input_count::count_inputs;
 use tapeloop_cli::oversized;
-use tapeloop_cli::plan::{Plan, memory_text};
+use tapeloop_cli::plan::{Plan, memory_text, residues_room};
 use tapeloop_cli::tables::rows_bytes;
 use tapeloop_error::internal::printable;
 
@@ -81,7 +81,7 @@ pub(super) fn describe(plan: &Plan, result: &str, verbose: bool) -> Result<Strin
         "# This run would read {}, compute {} ({}) on {},\n\
          # and {result}.\n{chosen}\
          # Choice of the backend: {}.\n\
-         # Memory: {} for {} batches in flight, and up to {} for rows that wait to be written.\n\
+         # Memory: {} for {} batches in flight with room for {} each, and up to {} for rows that wait to be written.\n\
          {alone}{details}#\n\
          # {heading}\n{settings}",
         inputs,
@@ -91,6 +91,7 @@ pub(super) fn describe(plan: &Plan, result: &str, verbose: bool) -> Result<Strin
         plan.reason,
         memory_text(&memory),
         memory.slots,
+        format::counted(residues_room(&plan.engine).into(), "residue"),
         format::size(rows_bytes(*tables, of_residues, plan.pool.current_num_threads()) as f64),
     ))
 }
@@ -111,6 +112,7 @@ mod tests {
         let another = CpuBackend::new(Arc::clone(&plan.pool));
         plan.backends.push(Arc::new(another));
         let text = describe(&plan, "print", false).unwrap();
-        assert!(text.contains("for 4 batches in flight"), "{text}");
+        let expected = "for 4 batches in flight with room for 32,768 residues each";
+        assert!(text.contains(expected), "{text}");
     }
 }
