@@ -6,6 +6,7 @@ use rayon::ThreadPool;
 use std::sync::{Arc, Mutex, PoisonError};
 use tapeloop::backend::cpu::CpuBackend;
 use tapeloop::backend::{Backend, Choice, CudaOptions, select_with};
+use tapeloop_error::internal::{stack_bytes, thread_error};
 
 /// The threads of all replays of this process; those of the process before a fork are gone.
 fn threads() -> tapeloop::Result<Arc<ThreadPool>> {
@@ -15,10 +16,8 @@ fn threads() -> tapeloop::Result<Arc<ThreadPool>> {
     if let Some((_, pool)) = pool.as_ref().filter(|(of, _)| *of == process) {
         return Ok(Arc::clone(pool));
     }
-    let made = rayon::ThreadPoolBuilder::new().build();
-    let made =
-        made.map_err(|error| tapeloop::Error::new(tapeloop::ErrorKind::Io, error.to_string()))?;
-    let made = Arc::new(made);
+    let made = rayon::ThreadPoolBuilder::new().stack_size(stack_bytes());
+    let made = Arc::new(made.build().map_err(thread_error)?);
     if let Some((_, old)) = pool.replace((process, Arc::clone(&made))) {
         std::mem::forget(old);
     }
