@@ -219,7 +219,7 @@ def settings_text(features: str | Sequence[str] | None, settings: dict[str, Any]
         settings["features"] = [features] if isinstance(features, str) else list(features)
     try:
         return json.dumps(settings, default=os.fspath, allow_nan=False)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise _native.ConfigError(f"settings: {error}") from None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -87,9 +88,7 @@ def run(
         command += ["--set", f"{key}={json.dumps(value, default=os.fspath)}"]
     shown = Progress(progress)
     command += ["--progress-json"] if shown.show is not None else []
-    with tempfile.TemporaryFile("w+") as record, subprocess.Popen(
-        command, stdout=record, stderr=subprocess.PIPE, text=True
-    ) as process:
+    with tempfile.TemporaryFile("w+") as record, _started(command, stdout=record) as process:
         try:
             problems = _problems(process, shown)
         except KeyboardInterrupt:
@@ -121,10 +120,25 @@ def methods(folder: str | os.PathLike[str]) -> str:
         TapeloopError: No run wrote the folder.
     """
     command = [program(), "methods", os.fspath(folder)]
-    printed = subprocess.run(command, capture_output=True, text=True, check=False)
-    if printed.returncode != 0:
-        raise _error("methods", printed.returncode, printed.stderr)
-    return printed.stdout
+    with _started(command, stdout=subprocess.PIPE) as process:
+        printed, problems = process.communicate()
+    if process.returncode != 0:
+        raise _error("methods", process.returncode, problems)
+    return printed
+
+
+def _started(command: list[str], stdout: Any) -> subprocess.Popen[str]:
+    """Starts the program, whose standard error is a pipe."""
+    try:
+        return subprocess.Popen(command, stdout=stdout, stderr=subprocess.PIPE, text=True)
+    except (OSError, ValueError) as error:
+        text = f"{command[0]} cannot be started: {error}"
+        number = getattr(error, "errno", None)
+        if number == errno.EAGAIN:
+            text += " (fix: raise the limit of processes: ulimit -u, or pids.max of a container)"
+        elif number == errno.E2BIG:
+            text += " (fix: write the inputs into a file, one a line, and pass @FILE)"
+        raise _native.TapeloopError(text) from None
 
 
 def _error(command: str, code: int, printed: str) -> _native.TapeloopError:

@@ -137,7 +137,8 @@ class Job:
         """
         end = None if timeout is None else time.monotonic() + timeout
         # One thread waits for the batch, and the others for that thread.
-        if not self._lock.acquire(timeout=-1 if timeout is None else max(0.0, timeout)):
+        wait = -1 if timeout is None else min(max(0.0, timeout), threading.TIMEOUT_MAX)
+        if not self._lock.acquire(timeout=wait):
             raise TimeoutError(f"the batch takes longer than {timeout} s")
         try:
             if self._error is not None:
@@ -253,7 +254,7 @@ class Replay:
                 launch.kernel,
                 _three(launch.grid, "grid"),
                 None if launch.block is None else _three(launch.block, "block"),
-                launch.shared_bytes,
+                _bounded(launch.shared_bytes, "shared_bytes", 0),
                 list(launch.args),
                 self._twin(twins[launch.kernel]) if launch.kernel in twins else None,
             )
@@ -371,6 +372,8 @@ class _Shaped:
         shape = _integers(buffer.shape, f"buffer {name}: the shape")
         if not shape or any(side < 1 for side in shape):
             raise ValueError(f"buffer {name}: the shape {buffer.shape!r} has no elements")
+        if math.prod(shape) >= 1 << 63:
+            raise ValueError(f"buffer {name}: the shape {buffer.shape!r} is larger than any memory")
         dtype = buffer.dtype
         dtype = dtype if dtype == "bfloat16" else numpy.dtype(dtype).name
         is_output = isinstance(buffer, Output)
@@ -449,7 +452,18 @@ def _three(sides: int | Sequence[int], what: str) -> list[int]:
     three = list(_integers(sides, what))
     if not 1 <= len(three) <= 3 or any(side < 1 for side in three):
         raise ValueError(f"{what} is {sides!r}; take 1 to 3 numbers from 1 on")
-    return three + [1] * (3 - len(three))
+    return [_bounded(side, what, 1) for side in three] + [1] * (3 - len(three))
+
+
+def _bounded(number: Any, what: str, least: int) -> int:
+    """An integer of 32 bits."""
+    try:
+        number = operator.index(number)
+    except TypeError:
+        raise TypeError(f"{what} is {number!r}; take an integer") from None
+    if not least <= number < 1 << 32:
+        raise ValueError(f"{what} is {number}; take {least} to {(1 << 32) - 1}")
+    return number
 
 
 @atexit.register

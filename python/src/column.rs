@@ -12,11 +12,12 @@ use arrow_schema::{DataType, FieldRef, SchemaRef};
 use arrow_select::concat::concat;
 use arrow_select::take::take;
 use pyo3::IntoPyObjectExt;
-use pyo3::exceptions::{PyIndexError, PyKeyError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyIndexError, PyKeyError, PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyCapsule, PyDict, PyIterator, PyList, PySlice};
 use tapeloop_cli::config::table_column_hint;
 use tapeloop_cli::tables::Cell;
+use tapeloop_error::internal::excerpt;
 
 /// Maximum width of the line of values in the text of a column, in characters.
 const WIDTH: usize = 80;
@@ -45,6 +46,7 @@ impl Column {
                 .map(|field| &**field.name())
                 .collect();
             let hint = table_column_hint(name, &known);
+            let name = excerpt(name);
             return Err(PyKeyError::new_err(format!("no column `{name}`{hint}")));
         };
         let field = FieldRef::clone(&schema.fields()[index]);
@@ -163,7 +165,11 @@ impl Column {
             let field = FieldRef::clone(&self.field);
             return Ok(Bound::new(py, Column { field, values })?.into_any());
         }
-        let index: isize = key.extract().map_err(|_| {
+        let index: isize = key.extract().map_err(|error: PyErr| {
+            // An integer that is larger than all indices.
+            if error.is_instance_of::<PyOverflowError>(py) {
+                return PyIndexError::new_err(format!("the column has {length} rows"));
+            }
             PyTypeError::new_err(
                 "a column takes integers and slices; numpy.asarray(column) takes more",
             )

@@ -6,12 +6,18 @@ use pyo3::prelude::*;
 use std::ffi::{CStr, c_void};
 use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
+use tapeloop::record::DType;
 
 const FRESH: &CStr = c"dltensor";
 const USED: &CStr = c"used_dltensor";
 /// Device types of DLPack.
 const CPU: i32 = 1;
 const CUDA: i32 = 2;
+/// Types of elements.
+const INTEGER: u8 = 0;
+const UNSIGNED: u8 = 1;
+const REAL: u8 = 2;
+const BFLOAT: u8 = 4;
 
 #[repr(C)]
 struct Device {
@@ -20,6 +26,7 @@ struct Device {
 }
 
 #[repr(C)]
+#[derive(Clone, Copy)]
 struct DataType {
     code: u8,
     bits: u8,
@@ -58,6 +65,7 @@ pub(crate) struct Array {
     pub(crate) place: Place,
     pub(crate) address: u64,
     pub(crate) bytes: usize,
+    data_type: DataType,
 }
 
 // SAFETY: only `release_dropped` passes the pointer on, with the GIL.
@@ -141,11 +149,14 @@ pub(crate) fn take(array: &Bound<'_, PyAny>, stream: Option<u64>) -> PyResult<Ar
     let mut taken = Array {
         managed,
         place: Place::Host,
-        address: tensor.data as u64 + tensor.byte_offset,
+        address: 0,
         bytes: 0,
+        data_type: tensor.data_type,
     };
     taken.place = tensor.device.place()?;
-    let dimensions = usize::try_from(tensor.dimensions).unwrap_or(0);
+    let invalid =
+        || PyValueError::new_err("its DLPack struct has a shape that no memory has, or no data");
+    let dimensions = usize::try_from(tensor.dimensions).map_err(|_| invalid())?;
     let list = |start: *const i64| {
         if start.is_null() || dimensions == 0 {
             return &[][..];
@@ -154,6 +165,9 @@ pub(crate) fn take(array: &Bound<'_, PyAny>, stream: Option<u64>) -> PyResult<Ar
         unsafe { std::slice::from_raw_parts(start, dimensions) }
     };
     let (shape, strides) = (list(tensor.shape), list(tensor.strides));
+    if shape.len() != dimensions || shape.iter().any(|size| *size < 0) {
+        return Err(invalid());
+    }
     let mut elements = 1_i64;
     for (axis, size) in shape.iter().enumerate().rev() {
         let is_dense = strides.is_empty() || *size == 1 || strides[axis] == elements;
@@ -162,14 +176,33 @@ pub(crate) fn take(array: &Bound<'_, PyAny>, stream: Option<u64>) -> PyResult<Ar
                 "the array is not contiguous: pass x.contiguous() or ascontiguousarray(x)",
             ));
         }
-        elements *= size;
+        elements = elements.checked_mul(*size).ok_or_else(invalid)?;
     }
     let bits = i64::from(tensor.data_type.bits) * i64::from(tensor.data_type.lanes);
-    taken.bytes = usize::try_from(elements * bits / 8).unwrap_or(0);
+    let bits = elements.checked_mul(bits).ok_or_else(invalid)?;
+    taken.bytes = usize::try_from(bits / 8).map_err(|_| invalid())?;
+    let address = (tensor.data as u64).checked_add(tensor.byte_offset);
+    taken.address = address.ok_or_else(invalid)?;
+    if tensor.data.is_null() && taken.bytes > 0 {
+        return Err(invalid());
+    }
     Ok(taken)
 }
 
 impl Array {
+    /// Whether the elements are of this type. Those of bfloat16 may be given as their bits.
+    pub(crate) fn has_elements(&self, dtype: DType) -> bool {
+        let kinds: &[u8] = match dtype {
+            DType::I8 | DType::I16 | DType::I32 | DType::I64 => &[INTEGER],
+            DType::U8 | DType::U16 | DType::U32 | DType::U64 => &[UNSIGNED],
+            DType::F16 | DType::F32 | DType::F64 => &[REAL],
+            DType::BF16 => &[BFLOAT, UNSIGNED],
+            _ => &[],
+        };
+        let DataType { code, bits, lanes } = self.data_type;
+        kinds.contains(&code) && usize::from(bits) == 8 * dtype.size_bytes() && lanes == 1
+    }
+
     /// The bytes of an array of the host.
     ///
     /// # Panics

@@ -132,6 +132,23 @@ pub(crate) fn check_outside_twin() -> PyResult<()> {
     }
 }
 
+/// Ends the child of a fork in which a twin returns. The threads that wait for the twin are the parent's.
+fn end_forked_child(py: Python<'_>) {
+    let end = || -> PyResult<()> {
+        let text = "pytapeloop: a twin has forked, and its child process ends where it would return from the twin \
+                    (fix: end the child with os._exit, or start processes with spawn)\n";
+        let (sys, os) = (py.import("sys")?, py.import("os")?);
+        let stderr = sys.getattr("stderr")?;
+        if stderr.call_method1("write", (text,)).is_ok() {
+            let _ = stderr.call_method0("flush");
+        }
+        os.call_method1("_exit", (1,)).map(drop)
+    };
+    if end().is_err() {
+        std::process::abort();
+    }
+}
+
 /// Calls a Python function with the arguments of a launch: buffers as (type, bytes), which it may
 /// change where the kernel writes, and numbers.
 fn run_twin(twin: &Py<PyAny>, launch: &mut TwinLaunch<'_>) {
@@ -155,7 +172,12 @@ fn run_twin(twin: &Py<PyAny>, launch: &mut TwinLaunch<'_>) {
                 TwinArg::Struct(_) => return Err(PyTypeError::new_err("a struct")),
             }
         }
-        twin.call1(py, (args,))?;
+        let process = std::process::id();
+        let returned = twin.call1(py, (args,));
+        if std::process::id() != process {
+            end_forked_child(py);
+        }
+        returned?;
         for (copy, bytes) in outputs {
             let changed = copy.to_vec();
             if changed.len() != bytes.len() {

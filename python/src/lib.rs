@@ -9,6 +9,7 @@ mod dlpack;
 mod engine;
 mod kernels;
 mod launches;
+mod open_replay;
 mod preview;
 mod replay;
 mod table;

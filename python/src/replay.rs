@@ -4,12 +4,12 @@ use crate::device::{device_of, open};
 use crate::dlpack::{self, Array, Place};
 use crate::engine::{TapeloopError, raised};
 use crate::launches::{Declared, Launch, check_outside_twin, is_in_twin, record_launch};
-use crate::typed::{Role, Typed, dtype_of};
+use crate::open_replay::{Outcome, State, Use};
+use crate::typed::{Role, Typed, dtype_of, name_of};
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyByteArray;
-use std::collections::{HashMap, HashSet};
-use std::ops::Range;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tapeloop::backend::{AllocationView, Backend, CudaOptions, DeviceChoice, Space};
@@ -22,37 +22,6 @@ use tapeloop::workload::Extent;
 const SPIN: Duration = Duration::from_micros(50);
 /// The longest pause between two polls.
 const PAUSE_MAX: Duration = Duration::from_millis(1);
-
-/// An array on the device that a batch uses.
-#[derive(Clone)]
-struct Use {
-    addresses: Range<u64>,
-    is_written: bool,
-}
-
-impl Use {
-    /// Whether both share memory that one of them writes.
-    fn conflicts(&self, other: &Use) -> bool {
-        let (own, others) = (&self.addresses, &other.addresses);
-        own.start < others.end && others.start < own.end && (self.is_written || other.is_written)
-    }
-}
-
-type Outcome = Result<Vec<Vec<u8>>, tapeloop::Error>;
-
-struct State {
-    ring: Ring<u64>,
-    /// Slots that were taken for a batch which was then refused.
-    spare: Vec<Slot<Filling>>,
-    done: HashMap<u64, Outcome>,
-    /// The arrays on the device that batches in flight use.
-    in_flight: HashMap<u64, Vec<Use>>,
-    /// Slots that callers fill at the moment.
-    filling: usize,
-    /// Batches in flight whose `Job` was dropped.
-    unwanted: HashSet<u64>,
-    next: u64,
-}
 
 /// Kernels of the caller's own over named buffers.
 #[pyclass(module = "pytapeloop._native", frozen)]
@@ -89,7 +58,7 @@ impl Replay {
         buffers: Vec<GivenBuffer<'_>>,
         device: &Bound<'_, PyAny>,
         mode: &str,
-        slots: usize,
+        slots: &Bound<'_, PyAny>,
         verify: bool,
     ) -> PyResult<Self> {
         let (choice, ordinal) = device_of(device)?;
@@ -102,10 +71,11 @@ impl Replay {
                 return Err(PyValueError::new_err(message));
             }
         };
-        if !(1..=SLOTS_MAX).contains(&slots) {
-            let message = format!("slots is {slots}; take 1 to {SLOTS_MAX}");
+        let count = slots.extract::<usize>().ok();
+        let Some(slots) = count.filter(|count| (1..=SLOTS_MAX).contains(count)) else {
+            let message = format!("slots is {}; take 1 to {SLOTS_MAX}", slots.repr()?);
             return Err(PyValueError::new_err(message));
-        }
+        };
         let options_of_device = CudaOptions {
             device: DeviceChoice::Ordinal(ordinal.unwrap_or(0) as usize),
             ..CudaOptions::default()
@@ -208,15 +178,7 @@ impl Replay {
         dlpack::release_dropped(py);
         let ring = ring.map_err(|error: tapeloop::Error| raised(&error))?;
         Ok(Replay {
-            state: Mutex::new(Some(State {
-                ring,
-                spare: Vec::new(),
-                filling: 0,
-                done: HashMap::new(),
-                in_flight: HashMap::new(),
-                unwanted: HashSet::new(),
-                next: 0,
-            })),
+            state: Mutex::new(Some(State::new(ring))),
             left: Mutex::default(),
             dropped: Mutex::default(),
             buffers: declared,
@@ -332,16 +294,10 @@ impl Replay {
         }
         check_outside_twin()?;
         let start = Instant::now();
-        while !py.detach(|| self.is_idle()) {
+        while !py.detach(|| self.close_if_idle()) {
             dlpack::release_dropped(py);
             pause(py, start)?;
         }
-        py.detach(|| {
-            let state = self.lock().take();
-            if let Some(State { done, .. }) = state {
-                self.lock_left().extend(done);
-            }
-        });
         dlpack::release_dropped(py);
         Ok(())
     }
@@ -400,6 +356,25 @@ impl Replay {
         state.in_flight.is_empty()
     }
 
+    /// Takes no more batches, and frees everything if none is in flight. Returns whether it did. Other
+    /// threads may submit until the lock is taken here, and the results of their batches are kept.
+    fn close_if_idle(&self) -> bool {
+        let mut guard = self.lock();
+        let Some(state) = &mut *guard else {
+            return true;
+        };
+        state.is_closing = true;
+        self.pump(state);
+        if !state.in_flight.is_empty() {
+            return false;
+        }
+        self.lock_left().extend(state.done.drain());
+        let state = guard.take();
+        drop(guard);
+        drop(state);
+        true
+    }
+
     fn check_process(&self) -> PyResult<()> {
         check_outside_twin()?;
         if self.process == std::process::id() {
@@ -446,7 +421,8 @@ impl Replay {
         loop {
             let slot = py.detach(|| {
                 let mut state = self.lock();
-                let state = state.as_mut().ok_or_else(closed)?;
+                let state = state.as_mut().filter(|state| !state.is_closing);
+                let state = state.ok_or_else(closed)?;
                 self.pump(state);
                 let slot = state.spare.pop().or_else(|| state.ring.acquire());
                 let is_lost = slot.is_none() && state.filling + state.ring.in_flight() == 0;
@@ -517,6 +493,10 @@ impl Replay {
                 return Err(wrong(
                     "its __dlpack_device__ and its data name different devices".to_owned(),
                 ));
+            }
+            if !array.has_elements(buffer.dtype) {
+                let dtype = name_of(buffer.dtype).unwrap_or_default();
+                return Err(wrong(format!("its DLPack data are no elements of {dtype}")));
             }
             if array.bytes != buffer.bytes() {
                 let (got, takes) = (array.bytes, buffer.bytes());

@@ -12,6 +12,10 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use std::slice;
 use tapeloop_cli::strip::draw_table;
+use tapeloop_error::internal::cut;
+
+/// The most bytes of a name in a warning: those of the longest path of Linux.
+const NAME_BYTES_MAX: usize = 4096;
 
 pub(crate) fn failed(error: &arrow_schema::ArrowError) -> PyErr {
     PyValueError::new_err(error.to_string())
@@ -223,7 +227,8 @@ impl Table {
             let column = batch.column_by_name(name)?.as_string_opt::<i32>()?;
             (!column.is_empty()).then(|| column.value(0).to_owned())
         };
-        Some(format!("{}: {}", first("source")?, first("reason")?))
+        let source = cut(first("source")?, NAME_BYTES_MAX);
+        Some(format!("{source}: {}", first("reason")?))
     }
 
     /// The table as a ``pyarrow.Table``, without a copy.

@@ -178,6 +178,10 @@ def test_rejected_inputs_are_warned_of_and_are_a_table(samples):
     assert (row["source"], row["ordinal"], row["kind"]) == ("bad.pdb", 1, "input")
     with pytest.raises(pytapeloop.TapeloopError, match="bad.pdb"):
         pytapeloop.features(inputs, "sasa", backend="cpu", on_reject="raise")
+    with pytest.raises(pytapeloop.TapeloopError) as refused:
+        named = [("x" * 1_000_000, b"ATOM")]
+        pytapeloop.features(named, "sasa", backend="cpu", on_reject="raise")
+    assert len(str(refused.value)) < 10_000
     assert len(pytapeloop.features([], "sasa", backend="cpu")) == 0
     tables = pytapeloop.tables([], "sasa", names="chains", backend="cpu")
     assert set(tables) == {"chains", "rejected"}
@@ -198,8 +202,18 @@ def test_mistakes_are_errors_that_name_them(samples, tmp_path):
         pytapeloop.Features(sasa={"pionts": 3})
     with pytest.raises(pytapeloop.ConfigError, match="settings: .*not JSON compliant"):
         pytapeloop.Features(sasa={"points": float("nan")})
+    deep = []
+    for _ in range(10_000):
+        deep = [deep]
+    with pytest.raises(pytapeloop.ConfigError, match="settings: .*recursion"):
+        pytapeloop.Features(annotations=deep)
     with pytest.raises(pytapeloop.ConfigError, match="`input`"):
         pytapeloop.Features(input=["1a8o.pdb"])
+    for inputs, match in [("a\0b", "null byte"), (["x" * 1000] * 10_000, "fix: .*@FILE")]:
+        with pytest.raises(pytapeloop.TapeloopError, match=f"cannot be started: .*{match}"):
+            pytapeloop.run(inputs=inputs, output=tmp_path / "none")
+    with pytest.raises(pytapeloop.TapeloopError, match="cannot be started: .*null byte"):
+        pytapeloop.methods("a\0b")
     with pytest.raises(pytapeloop.ConfigError, match="\"residue\""):
         pytapeloop.features(samples, table="residue", backend="cpu")
     with pytest.raises(pytapeloop.ConfigError, match="contacts.atom"):

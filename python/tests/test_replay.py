@@ -2,6 +2,7 @@
 
 import asyncio
 import copy
+import ctypes
 import gc
 import os
 import subprocess
@@ -184,6 +185,16 @@ def test_what_cannot_be_recorded_is_refused():
     refused(ValueError, "slots is 0", slots=0)
     refused(ValueError, "grid is", [Launch("scale", ["x", "mid", 2.0, N], grid=0)], **only)
     refused(ValueError, "device is 'gpu'", device="gpu")
+    for slots in (-1, 1 << 70, "three"):
+        refused(ValueError, "slots is .*; take 1 to 64", slots=slots)
+    for side in (1 << 32, 1 << 70):
+        for given in ({"grid": side}, {"grid": 1, "block": (1, side)}, {"shared_bytes": side}):
+            wrong = [Launch("scale", ["x", "mid", 2.0, N], **given)]
+            refused(ValueError, f"is {side}; take", wrong, **only)
+    refused(ValueError, "shared_bytes is -1", [Launch("scale", [], shared_bytes=-1)], **only)
+    refused(TypeError, "shared_bytes is 'a'", [Launch("scale", [], shared_bytes="a")], **only)
+    for shape in (1 << 64, (1 << 40, 1 << 40)):
+        refused(ValueError, "buffer mid.* any memory", changes={"mid": Scratch(shape)})
 
 
 def test_an_error_of_a_twin_is_that_of_its_batch(capfd):
@@ -344,7 +355,8 @@ def test_a_slow_twin_stops_neither_timeouts_nor_other_threads(n):
     assert not job.done()
     other = replay.submit(x=x)
     gate.set()
-    assert (job.result()["y"] == 2).all() and (other.result()["y"] == 2).all()
+    assert (job.result(1e300)["y"] == 2).all()
+    assert (other.result(float("inf"))["y"] == 2).all()
 
 
 def test_every_taker_of_a_job_gets_the_same():
@@ -414,3 +426,100 @@ def test_constants_of_other_byte_orders_and_none():
 
     with pytest.raises(TypeError, match="function"):
         one(later)
+
+
+class Tensor(ctypes.Structure):
+    """DLPack's ``DLManagedTensor``."""
+
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("device", ctypes.c_int32 * 2),
+        ("dimensions", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("offset", ctypes.c_uint64),
+        ("context", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+    ]
+
+
+class Made:
+    """An array whose capsule has any numbers."""
+
+    def __init__(self, sides=(8,), **changes):
+        self.memory = (ctypes.c_float * 8)(*[1.0] * 8)
+        self.sides = (ctypes.c_int64 * len(sides))(*sides)
+        fields = {
+            "data": ctypes.addressof(self.memory),
+            "device": (1, 0),
+            "dimensions": len(sides),
+            "code": 2,
+            "bits": 32,
+            "lanes": 1,
+            "shape": self.sides,
+            **changes,
+        }
+        self.tensor = Tensor(**fields)
+
+    def __dlpack_device__(self):
+        return (1, 0)
+
+    def __dlpack__(self, **_):
+        new = ctypes.pythonapi.PyCapsule_New
+        new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+        return new(ctypes.addressof(self.tensor), b"dltensor", None)
+
+
+def test_capsules_with_impossible_numbers_are_refused():
+    replay = one(scale, 8, slots=1)
+    shapes = [(-1, -8), (1 << 32, 1 << 32, 8), ((1 << 62) + 8,), ((1 << 58) + 8,)]
+    fields = [{"data": None}, {"dimensions": -1}, {"shape": None}, {"offset": (1 << 64) - 1}]
+    for array in [*map(Made, shapes), *(Made(**changes) for changes in fields)]:
+        with pytest.raises(ValueError, match="x: its DLPack struct"):
+            replay._native.submit([("x", array)])
+    for wrong in [{"code": 0}, {"bits": 8, "lanes": 4}, {"bits": 64}, {"bits": 0}]:
+        with pytest.raises(ValueError, match="x: its DLPack data are no elements of float32"):
+            replay._native.submit([("x", Made(**wrong))])
+    number = replay._native.submit([("x", Made())])
+    (result,) = replay._native.result(number, None)
+    assert (np.frombuffer(result, np.float32)[:8] == 2).all()
+
+
+def test_a_replay_that_is_closed_meanwhile_loses_no_result():
+    for number in range(50):
+        replay, jobs = one(scale, 8), []
+
+        def submit():
+            while True:
+                try:
+                    jobs.append(replay.submit(x=np.ones(8, np.float32)))
+                except pytapeloop.TapeloopError:
+                    return
+
+        thread = threading.Thread(target=submit)
+        thread.start()
+        while len(jobs) < number % 5:
+            pass
+        replay.close()
+        thread.join()
+        assert all((job.result()["y"] == 2).all() for job in jobs)
+
+
+def test_the_child_of_a_fork_in_a_twin_ends_where_the_twin_returns(tmp_path):
+    text = f"""
+import sys; sys.path.insert(0, {os.path.dirname(__file__)!r})
+from test_replay import *
+def forks(x, y, a, n):
+    child = os.fork()
+    scale(x, y, a, n)
+    if child:
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+print((one(forks)(x=np.ones(BIG, np.float32))["y"] == 2).all())
+"""
+    options = {"capture_output": True, "text": True, "timeout": 120, "cwd": tmp_path}
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", text], **options)
+    assert (done.returncode, done.stdout) == (0, "1\nTrue\n")
+    assert "twin has forked" in done.stderr and "os._exit" in done.stderr

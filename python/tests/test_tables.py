@@ -156,3 +156,9 @@ def test_unknown_columns_are_key_errors_with_a_similar_name(table):
         table[0]
     with pytest.raises(TypeError, match="not iterable"):
         iter(table)
+    with pytest.raises(KeyError) as unknown:
+        table["x" * 1_000_000]
+    assert len(str(unknown.value)) < 1000
+    for index in (1 << 70, -(1 << 70)):
+        with pytest.raises(IndexError, match="rows"):
+            table["sasa"][index]
