@@ -156,6 +156,8 @@ class Interaction(TypedDict, total=False):
 
     kinds: str | Sequence[str]
     components: Literal["none"] | str | PathLike[str]
+    waters: bool
+    water_bridge: float
     hydrogen_bond: float
     hydrogen: float
     salt_bridge: float
@@ -181,9 +183,9 @@ class Tables(TypedDict, total=False):
     format: Literal["parquet", "arrow", "csv", "json"]
     written: (
         Literal["residues", "chains", "structures", "contacts", "hydrogen_bonds", "ligands",
-        "interfaces", "atoms", "interactions", "variants"] | Sequence[Literal["residues", "chains",
-        "structures", "contacts", "hydrogen_bonds", "ligands", "interfaces", "atoms",
-        "interactions", "variants"]]
+        "interfaces", "atoms", "interactions", "water_bridges", "variants"] |
+        Sequence[Literal["residues", "chains", "structures", "contacts", "hydrogen_bonds",
+        "ligands", "interfaces", "atoms", "interactions", "water_bridges", "variants"]]
     )
     inputs_per_part: int
     residues_per_part: int

@@ -49,7 +49,8 @@ impl Cutoff {
         f64::from(self.milli_angstrom) / 1000.0
     }
 
-    pub(super) fn milli_angstrom(self) -> u32 {
+    /// The cutoff in 0.001 A.
+    pub fn milli_angstrom(self) -> u32 {
         self.milli_angstrom
     }
 

@@ -199,7 +199,9 @@ impl Plan {
             condition,
             ..
         } = &self.config;
-        let mut read: Vec<_> = tables.written.iter().map(OutputTable::features).collect();
+        let mut read: Vec<_> = (tables.written.iter())
+            .filter_map(OutputTable::features)
+            .collect();
         if !reductions.is_empty() || condition.is_some() {
             read.push(TableName::Residues);
         }
@@ -466,6 +468,7 @@ fn choose_tables(config: &mut Config, annotations: Option<&Annotations>) -> Resu
     let has = |table: TableName| !features.columns(table).is_empty();
     let has_rows = |table: OutputTable| match table {
         OutputTable::Features(name) => TableSet::USUAL.contains(table) || has(name),
+        OutputTable::WaterBridges => has(TableName::Interactions) && features.interactions.waters,
         OutputTable::Variants => annotations.is_some_and(Annotations::have_variants),
     };
     let written = config.tables.written;

@@ -176,7 +176,8 @@ pub(super) fn build_all(
     let (mut atoms, mut residues) = (0, 0);
     let mut build = |structure: &Structure| {
         let built = build(structure, generators, limits)?;
-        let ligand_atoms = built.ligands.iter().map(|ligand| ligand.atoms.len());
+        let ligands = built.ligands.iter().chain(&built.waters);
+        let ligand_atoms = ligands.map(|ligand| ligand.atoms.len());
         atoms += (built.xyz.len() + ligand_atoms.sum::<usize>()) as u64;
         residues += built.residues.len() as u64;
         let what = |unit| move || format!("the assemblies of all models have too many {unit}");
@@ -208,7 +209,14 @@ fn build(deposited: &Structure, generators: &Generators, limits: &ReadLimits) ->
         return Err(Error::input("no atom is in a chain of assembly 1").fix(FIX));
     }
     let mut built = ChainCopier::new(&[deposited], total)?.copy(&generated)?;
-    ligands::copy(deposited, generators, limits, &mut built)?;
+    let mut atoms = built.xyz.len();
+    built.ligands = ligands::copies(&deposited.ligands, generators, limits, atoms)?;
+    atoms += built
+        .ligands
+        .iter()
+        .map(|ligand| ligand.atoms.len())
+        .sum::<usize>();
+    built.waters = ligands::copies(&deposited.waters, generators, limits, atoms)?;
     Ok(Structure {
         assembly: Assembly::First,
         ..built

@@ -90,12 +90,14 @@ impl Structure {
             let next = molecules.len() as u32;
             ligand.molecule = *molecules.entry(ligand.molecule).or_insert(next);
         }
+        let mut waters = std::mem::take(&mut self.waters);
+        waters.retain(|water| water.auth_asym_id == author);
         let chemistry = self.chemistry.take();
         *self = assembly::extract_chains(self, kept)?;
-        self.ligands = ligands;
+        (self.ligands, self.waters) = (ligands, waters);
         if let Some(chemistry) = chemistry {
             let described = chemistry.described_components().cloned();
-            self.find_chemistry(chemistry.components(), described);
+            self.find_chemistry(chemistry.components(), described, chemistry.water_reach());
         }
         Ok(())
     }

@@ -127,7 +127,7 @@ pub(super) fn join(mut models: Vec<Structure>, table: &AtomTable) -> Result<Vec<
     let names = JoinedNames::new(chains.map(|run| (run.model as usize, &ids[run.chain as usize])));
     let mut accessions: Vec<Arc<str>> = Vec::new();
     let mut accession_numbers: HashMap<Arc<str>, u32> = HashMap::new();
-    let mut ligands = Vec::new();
+    let (mut ligands, mut waters) = (Vec::new(), Vec::new());
     let mut molecules = 0;
     for (index, model) in models.iter_mut().enumerate() {
         for chain in &mut model.chains {
@@ -153,10 +153,15 @@ pub(super) fn join(mut models: Vec<Structure>, table: &AtomTable) -> Result<Vec<
             molecules = molecules.max(ligand.molecule + 1);
             ligands.push(ligand);
         }
+        for mut water in std::mem::take(&mut model.waters) {
+            names.rename(index, &mut water.auth_asym_id, &mut water.label_asym_id);
+            waters.push(water);
+        }
     }
     let mut joined = assembly::concatenate(&models)?;
     joined.uniprot = accessions;
     joined.ligands = ligands;
+    joined.waters = waters;
     joined.plddt_scaled = models.iter().any(|model| model.plddt_scaled);
     joined.rounded_atoms = models.iter().map(|model| model.rounded_atoms).sum();
     for model in &models[1..] {

@@ -67,7 +67,7 @@ pub use atom_table::BFactorField;
 pub use b_factor_fields::{BFactorFields, ResidueBFactors};
 pub use checked_structure::CheckedStructure;
 pub use checks::{Check, CheckSet, Finding, Findings};
-pub use chemistry::{Chemistry, ChemistrySource, Components, Roles};
+pub use chemistry::{Chemistry, ChemistrySource, Components, Roles, WaterBridge};
 pub use format::Format;
 pub use input::Input;
 pub use model::{

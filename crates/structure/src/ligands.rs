@@ -1,6 +1,6 @@
-//! The residues that are no polymer: ligands, ions and glycans.
+//! The residues that are no polymer: ligands, ions and glycans, and apart from them water.
 //!
-//! All residues that [`super::polymer`] leaves out, but for water ([`WATER`]) and, unless they are
+//! Ligands are all residues that [`super::polymer`] leaves out, but for water ([`WATER`]) and, unless they are
 //! kept, agents of crystallisation ([`AGENTS`]). A site has the conformer that
 //! [`super::conformer`] chooses.
 
@@ -34,6 +34,9 @@ const AGENTS: &[&str] = &[
     "PG5", "PG6", "PGE", "PGO", "PO4", "PGR", "SCN", "SO4", "SPD", "SPM", "TAM", "TAR", "TBU",
     "TLA", "TMA", "TRS", "XPE",
 ];
+
+/// The atomic number of oxygen.
+const OXYGEN: u8 = 8;
 
 /// Chooses the ligands of a model. The memory is for reuse.
 #[derive(Default)]
@@ -108,6 +111,43 @@ impl LigandSelector {
             if is_glycan {
                 ligand.kind = LigandKind::Glycan;
             }
+        }
+    }
+
+    /// Adds the waters of a model to its structure.
+    pub(super) fn add_waters(&mut self, model: ModelRuns, structure: &mut Structure) {
+        self.residues
+            .gather(model, |run| is_water(run.comp).then_some(()));
+        for residue in &self.residues.residues {
+            self.conformers.clear();
+            self.conformers.add(0, self.residues.atoms(model, residue));
+            let chosen = self.conformers.choose();
+            let mut atoms = chosen.iter().flat_map(|(_, atoms)| atoms.iter());
+            let Some(oxygen) = atoms.find(|atom| atom.element == OXYGEN) else {
+                continue;
+            };
+            let run = &model.runs[residue.head as usize];
+            let names = model.table.chain_names(run.chain);
+            let oxygen = LigandAtom {
+                xyz: oxygen.xyz,
+                element: oxygen.element,
+                class: structure
+                    .radii
+                    .class_of_ligand_atom(run.comp, oxygen.name, oxygen.element),
+                b_factor: oxygen.b_factor,
+                details: oxygen.details(),
+            };
+            structure.waters.push(Ligand {
+                auth_asym_id: names.auth_asym_id,
+                label_asym_id: names.label_asym_id,
+                auth_seq_id: run.seq,
+                ins_code: run.ins_code,
+                comp_id: run.comp,
+                kind: LigandKind::Ion,
+                molecule: structure.waters.len() as u32,
+                bonds: Arc::default(),
+                atoms: Arc::new([oxygen]),
+            });
         }
     }
 }

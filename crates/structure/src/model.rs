@@ -90,6 +90,11 @@ pub struct Structure {
     /// The residues that are no polymer, in file order, if [`ReadOptions`](super::ReadOptions)
     /// keeps them. No other column has their atoms.
     pub ligands: Vec<Ligand>,
+    /// Water in file order, each with its oxygen alone, if [`ReadOptions::water_reach`] asks for it. No other
+    /// column has these atoms, and no feature but bridges of water sees them.
+    ///
+    /// [`ReadOptions::water_reach`]: super::ReadOptions::water_reach
+    pub waters: Vec<Ligand>,
 }
 
 /// The kind of a residue that is no polymer.

@@ -152,6 +152,9 @@ impl PolymerSelector {
                 self.ligands
                     .add(model, &polymer, options.agents, &mut structure);
             }
+            if options.chemistry && options.water_reach > 0 {
+                self.ligands.add_waters(model, &mut structure);
+            }
             structures.push(structure);
         }
         if !has_polymer {

@@ -259,7 +259,7 @@ impl Reader {
             let components = self.options.components;
             for structure in &mut structures {
                 let described = self.table.described_components.clone();
-                structure.find_chemistry(components, described);
+                structure.find_chemistry(components, described, self.options.water_reach);
             }
         }
         Ok(structures)

@@ -60,10 +60,11 @@ impl Reader {
             structure.ok_or_else(|| Error::input("the topology file has no model"))?;
         // Frames move the atoms of the polymer.
         structure.ligands.clear();
+        structure.waters.clear();
         if options.chemistry {
             let chemistry = structure.chemistry.take();
             let described = chemistry.and_then(|known| known.described_components().cloned());
-            structure.find_chemistry(options.components, described);
+            structure.find_chemistry(options.components, described, 0);
         }
         let (table, selector) = self.last_file();
         // B factors are copied and decide nothing. A second selection from atoms whose B factors are

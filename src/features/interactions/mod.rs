@@ -64,6 +64,12 @@ pub struct Interactions {
     ///
     /// [`ReadOptions::components`]: crate::structure::ReadOptions::components
     pub components: Option<Components>,
+    /// Whether bridges of water are found. That is the reader's work: see [`ReadOptions::water_reach`].
+    ///
+    /// [`ReadOptions::water_reach`]: crate::structure::ReadOptions::water_reach
+    pub waters: bool,
+    /// The largest distance of a water from both sides of its bridge.
+    pub water_bridge: Cutoff,
     /// The largest distance of donor and acceptor.
     pub hydrogen_bond: Cutoff,
     /// The largest distance of a hydrogen and its acceptor.
@@ -93,6 +99,8 @@ impl Default for Interactions {
             keep: false,
             kinds: INTERACTION_KINDS.map(str::to_owned).to_vec(),
             components: None,
+            waters: false,
+            water_bridge: tenths(41),
             hydrogen_bond: tenths(39),
             hydrogen: tenths(25),
             salt_bridge: tenths(55),
@@ -184,7 +192,8 @@ impl Feature for Interactions {
                       within 2 A of the other's axis, planes at less than 30 or more than 60 degrees; \
                       cation_pi: centre of a positive group and of a ring, d < 6 A, within 2 A of the \
                       ring's axis; hydrophobic: carbons that are bonded to C and H alone, d < 4 A; \
-                      metal_coordination: metal and N, O or S, d < 3 A",
+                      metal_coordination: metal and N, O or S, d < 3 A; the table water_bridges, with \
+                      `interaction.waters = true`: two N or O, 2.5 to 4.1 A from a water, at 71 to 140 degrees",
             source: "hydrogen bonds: McDonald and Thornton 1994, J Mol Biol 238:777; the others: \
                      Adasme et al. 2021, Nucleic Acids Res 49:W530",
             needs: &[],
@@ -198,6 +207,11 @@ impl Feature for Interactions {
             (
                 "interaction.components",
                 SettingField::Components(&mut self.components),
+            ),
+            ("interaction.waters", SettingField::Flag(&mut self.waters)),
+            (
+                "interaction.water_bridge",
+                SettingField::Length(&mut self.water_bridge, DISTANCE_MAX),
             ),
             (
                 "interaction.hydrogen_bond",

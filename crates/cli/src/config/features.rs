@@ -109,7 +109,7 @@ fn names_json(features: &[FeatureName]) -> Json {
 }
 
 /// Names that are mistaken for features, each with what it is and how to set it.
-const NOT_FEATURES: [(&str, &str); 5] = [
+const NOT_FEATURES: [(&str, &str); 6] = [
     (
         "coordinates",
         "a key, and no feature: coordinates = [\"ca\"]",
@@ -118,6 +118,10 @@ const NOT_FEATURES: [(&str, &str); 5] = [
     ("seqres", "a key, and no feature: seqres = true"),
     ("unobserved", "a key, and no feature: unobserved = true"),
     ("variants", "a table that `annotations` bring"),
+    (
+        "water_bridges",
+        "a table of `interactions`: interaction.waters = true",
+    ),
 ];
 
 /// What to write in place of a name that no feature has, in parentheses; else empty.

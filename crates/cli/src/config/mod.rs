@@ -31,7 +31,7 @@ use devices::resolve_devices;
 use dots::resolve_dots;
 use features::resolve_features;
 use kernels::resolve_kernels;
-use reading::{check_ligands, resolve_reading};
+use reading::{check_ligands, check_waters, resolve_reading};
 use resolver::{Resolver, named};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
@@ -216,8 +216,12 @@ impl Config {
         reading.chemistry =
             features.interactions.keep && features.features.contains(&FeatureName::Interactions);
         reading.components = features.interactions.components;
+        if features.interactions.waters {
+            reading.water_reach = features.interactions.water_bridge.milli_angstrom();
+        }
         reading.radii = features.sasa.radii;
         check_ligands(&mut keys, topology.is_some(), &reading);
+        check_waters(&mut keys, topology.is_some(), &reading);
         let reductions = resolve_reductions(&mut keys, &features);
         let coordinates = resolve_coordinates(&mut keys);
         let sequences = ["seqres", "unobserved"].map(|key| keys.flag(key, false));

@@ -53,6 +53,7 @@ pub(super) fn resolve_reading(keys: &mut Resolver, has_topology: bool) -> ReadOp
         atom_details: false,
         chemistry: false,
         components: None,
+        water_reach: 0,
         radii: Radii::default(),
         agents: false,
         assembly: keys.choice("assembly", &ASSEMBLIES),
@@ -120,6 +121,20 @@ pub(super) fn check_ligands(keys: &mut Resolver, has_topology: bool, reading: &R
     if reading.ligands && has_topology {
         let text = "\"keep\" is for files, and trajectories are read; leave it out";
         keys.problem("ligands", text);
+    }
+}
+
+/// Checks that bridges of water are those of files with chemistry.
+pub(super) fn check_waters(keys: &mut Resolver, has_topology: bool, reading: &ReadOptions) {
+    const KEY: &str = "interaction.waters";
+    if reading.water_reach > 0 && !reading.chemistry {
+        keys.problem(
+            KEY,
+            "is for interactions; set interactions = true, or leave it out",
+        );
+    }
+    if reading.water_reach > 0 && has_topology {
+        keys.problem(KEY, "is for files, and trajectories are read; leave it out");
     }
 }
 

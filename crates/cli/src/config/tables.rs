@@ -20,6 +20,8 @@ const LEVEL: i64 = 3;
 pub enum OutputTable {
     /// A table of features.
     Features(TableName),
+    /// The table of bridges of water, which the reader finds.
+    WaterBridges,
     /// The table of variants: it has a row for each row of the annotations' tables of variants, with the
     /// features of the residue that the row names.
     Variants,
@@ -31,8 +33,9 @@ impl OutputTable {
     pub const INTERACTIONS: OutputTable = OutputTable::Features(TableName::Interactions);
 
     /// All tables, in the order in which they are written.
-    pub const ALL: [OutputTable; TableName::ALL.len() + 1] = {
-        let mut all = [OutputTable::Variants; TableName::ALL.len() + 1];
+    pub const ALL: [OutputTable; TableName::ALL.len() + 2] = {
+        let mut all = [OutputTable::Variants; TableName::ALL.len() + 2];
+        all[TableName::ALL.len()] = OutputTable::WaterBridges;
         let mut index = 0;
         while index < TableName::ALL.len() {
             all[index] = OutputTable::Features(TableName::ALL[index]);
@@ -50,6 +53,7 @@ impl OutputTable {
     pub fn name(self) -> &'static str {
         match self {
             OutputTable::Features(table) => table.decl().name,
+            OutputTable::WaterBridges => "water_bridges",
             OutputTable::Variants => "variants",
         }
     }
@@ -58,15 +62,17 @@ impl OutputTable {
     pub fn about(self) -> &'static str {
         match self {
             OutputTable::Features(table) => table.decl().about,
+            OutputTable::WaterBridges => "bridge of water",
             OutputTable::Variants => "annotation of a variant",
         }
     }
 
-    /// The table of features whose columns the rows have.
-    pub fn features(self) -> TableName {
+    /// The table of features whose columns the rows have, if they have any.
+    pub fn features(self) -> Option<TableName> {
         match self {
-            OutputTable::Features(table) => table,
-            OutputTable::Variants => TableName::Residues,
+            OutputTable::Features(table) => Some(table),
+            OutputTable::WaterBridges => None,
+            OutputTable::Variants => Some(TableName::Residues),
         }
     }
 
@@ -75,7 +81,7 @@ impl OutputTable {
         match self {
             OutputTable::Features(TableName::Residues) => Some(Level::Residues),
             OutputTable::Features(TableName::Structures) => Some(Level::Structures),
-            OutputTable::Features(_) => None,
+            OutputTable::Features(_) | OutputTable::WaterBridges => None,
             OutputTable::Variants => Some(Level::Variants),
         }
     }
@@ -91,6 +97,7 @@ impl OutputTable {
     pub fn condition(self) -> Option<String> {
         let key = match self {
             OutputTable::Features(table) => table.decl().key?,
+            OutputTable::WaterBridges => return Some("`interaction.waters` is true".to_owned()),
             OutputTable::Variants => {
                 return Some("a table of annotations has a column `variant`".to_owned());
             }
@@ -107,6 +114,9 @@ impl OutputTable {
     pub fn how_to_compute(self) -> String {
         let key = match self {
             OutputTable::Features(table) => table.decl().key,
+            OutputTable::WaterBridges => {
+                return "set interactions = true and interaction.waters = true".to_owned();
+            }
             OutputTable::Variants => return "give annotations with a column variant".to_owned(),
         };
         match key.and_then(FeatureName::of_key) {
@@ -123,7 +133,8 @@ impl OutputTable {
     fn index(self) -> usize {
         match self {
             OutputTable::Features(table) => table as usize,
-            OutputTable::Variants => TableName::ALL.len(),
+            OutputTable::WaterBridges => TableName::ALL.len(),
+            OutputTable::Variants => TableName::ALL.len() + 1,
         }
     }
 }

@@ -402,7 +402,7 @@ fn first_rows_of(group: &[RowRange]) -> (Vec<RowRange>, Vec<usize>) {
 fn of_pairs<T>(group: &[RowRange], table: TableName, value: OfPair<T>) -> impl Iterator<Item = T> {
     group.iter().flat_map(move |RowRange { record, rows }| {
         rows.clone()
-            .map(move |row| value(record, record.pair(table, row)))
+            .map(move |row| value(record, record.pair(OutputTable::Features(table), row)))
     })
 }
 
@@ -471,9 +471,14 @@ impl FeatureColumn {
     fn values<T: Copy>(self, group: &[RowRange], null: T, typed: fn(Values<'_>) -> &[T]) -> Vec<T> {
         let mut values = Vec::with_capacity(row_count(group));
         for RowRange { record, rows } in group {
-            let feature = typed(record.features.column(self.table.features(), self.index));
+            let name = self
+                .table
+                .features()
+                .expect("columns of features are of a table");
+            let feature = typed(record.features.column(name, self.index));
             let table = match self.table {
                 OutputTable::Features(table) => table,
+                OutputTable::WaterBridges => unreachable!("bridges have no columns of features"),
                 OutputTable::Variants => {
                     let residues = rows.clone().map(|row| record.variant_residue(row));
                     values.extend(

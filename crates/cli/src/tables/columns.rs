@@ -5,6 +5,7 @@ use super::atom_columns::atom_columns;
 use super::column::{Column, TextOfRow};
 use super::interaction_columns::interaction_columns;
 use super::structure_rows::{PairSide, StructureRows};
+use super::water_bridge_columns::water_bridge_columns;
 use std::collections::HashSet;
 use std::sync::OnceLock;
 use tapeloop::features::{ColumnDecl, RowKind, TableName};
@@ -114,6 +115,7 @@ pub(super) fn columns(
             RowKind::Atom => atom_columns(optional.ligands),
             RowKind::AtomPair => interaction_columns(optional.ligands),
         },
+        OutputTable::WaterBridges => water_bridge_columns(optional.ligands),
         OutputTable::Variants => variant_columns(),
     });
     let of_level = annotations
@@ -121,15 +123,15 @@ pub(super) fn columns(
         .filter(|column| Some(column.level) == table.level());
     let of_level = of_level.enumerate();
     columns.extend(of_level.map(|(index, column)| Column::annotation(column, index)));
-    let declared = features(table.features());
+    let declared = table.features().map_or(Vec::new(), features);
     let declared = declared.iter().enumerate();
     columns.extend(declared.map(|(index, decl)| Column::feature(decl, index, table)));
-    if let OutputTable::Features(TableName::Chains | TableName::Structures) = table {
+    if let OutputTable::Features(name @ (TableName::Chains | TableName::Structures)) = table {
         let residue_decls = features(TableName::Residues);
         columns.extend(reductions.iter().filter_map(|reduction| {
             let mut all = residue_decls.iter().enumerate();
             let found = all.find(|(_, decl)| decl.name == reduction.column)?;
-            Some(Column::reduced(reduction, found, table.features()))
+            Some(Column::reduced(reduction, found, name))
         }));
     }
     columns
@@ -376,6 +378,7 @@ fn pair_names(table: TableName, endings: [&str; 2]) -> impl Iterator<Item = Colu
             insertion_code(),
             component(),
         ];
+        let table = OutputTable::Features(table);
         columns.map(|column| column.of_pair(PairSide { table, side }, ending))
     })
 }
@@ -442,6 +445,7 @@ fn chain_pair_columns(table: TableName) -> Vec<Column> {
     let label = |side, ending| {
         let value: TextOfRow = |r, chain| r.structure.chains[chain].label_asym_id.as_deref();
         let column = Column::text("label_asym_id", LABEL, value).nullable();
+        let table = OutputTable::Features(table);
         column.of_pair(PairSide { table, side }, ending)
     };
     vec![entry_id(), label(0, "i"), label(1, "j")]

@@ -1,30 +1,48 @@
 //! The columns that identify a row of the table of interactions.
 
+use super::super::config::OutputTable;
 use super::atom_owner::AtomOwner;
-use super::column::Column;
+use super::column::{Column, TextOfRow};
 use super::structure_rows::{PairSide, StructureRows};
-use tapeloop::features::{INTERACTION_KINDS, TableName};
+use tapeloop::features::INTERACTION_KINDS;
 use tapeloop::structure::Roles;
 
-const TABLE: TableName = TableName::Interactions;
+const TABLE: OutputTable = OutputTable::INTERACTIONS;
 
 /// What names both sides of an interaction; with `ligands` also their index.
 pub(super) fn interaction_columns(ligands: bool) -> Vec<Column> {
     let mut columns = vec![Column::flag(
         "same_chain",
         "Whether both sides are of one chain; of a ligand the author's name of the chain counts.",
-        is_of_one_chain,
+        |r, row| r.is_of_one_chain(TABLE, row),
     )];
-    columns.extend(side_columns(ligands, "1", [atoms_of::<0>, role_of::<0>]));
-    columns.extend(side_columns(ligands, "2", [atoms_of::<1>, role_of::<1>]));
+    let atoms =
+        "The name of the atom; of a charged group or a ring the names of its atoms, with commas.";
+    let role = "Which side it is: donor, acceptor or either of a hydrogen bond, positive, negative, ring, \
+                metal or coordinating; null where both sides are alike.";
+    for (side, texts) in [
+        [atoms_of::<0> as TextOfRow, role_of::<0>],
+        [atoms_of::<1>, role_of::<1>],
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let names = [("atoms", atoms), ("role", role)];
+        columns.extend(side_columns(TABLE, side, ligands, names, texts));
+    }
     columns
 }
 
-type TextOf = for<'a> fn(&'a StructureRows, usize) -> Option<&'a str>;
-
-fn side_columns(ligands: bool, ending: &str, [atoms, role]: [TextOf; 2]) -> Vec<Column> {
-    let side = usize::from(ending == "2");
-    let of_side = |column: Column| column.of_pair(PairSide { table: TABLE, side }, ending);
+/// What names one side of a pair of atoms, with the names and descriptions of two columns of texts.
+pub(super) fn side_columns(
+    table: OutputTable,
+    side: usize,
+    ligands: bool,
+    [atoms_column, role_column]: [(&str, &str); 2],
+    [atoms, role]: [TextOfRow; 2],
+) -> Vec<Column> {
+    let ending = ["1", "2"][side];
+    let of_side = |column: Column| column.of_pair(PairSide { table, side }, ending);
     let mut columns = vec![of_side(
         Column::integer(
             "res_index",
@@ -69,18 +87,8 @@ fn side_columns(ligands: bool, ending: &str, [atoms, role]: [TextOf; 2]) -> Vec<
             "The name of the residue or ligand.",
             |r, atom| owner_of(r, atom).comp_id(r),
         )),
-        Column::text(
-            &format!("atoms_{ending}"),
-            "The name of the atom; of a charged group or a ring the names of its atoms, with commas.",
-            atoms,
-        ),
-        Column::text(
-            &format!("role_{ending}"),
-            "Which side it is: donor, acceptor or either of a hydrogen bond, positive, negative, ring, \
-             metal or coordinating; null where both sides are alike.",
-            role,
-        )
-        .nullable(),
+        Column::text(&format!("{}_{ending}", atoms_column.0), atoms_column.1, atoms),
+        Column::text(&format!("{}_{ending}", role_column.0), role_column.1, role).nullable(),
         of_side(Column::text(
             "typed_by",
             "What tells the roles of its atoms: the names of a standard residue's atoms, a component that the file, a dictionary or the program describes, CONECT records, or the geometry.",
@@ -101,17 +109,18 @@ fn owner_of(r: &StructureRows, atom: usize) -> AtomOwner {
 }
 
 impl StructureRows {
-    /// What both sides of an interaction belong to.
-    pub(super) fn interaction_owners(&self, row: usize) -> [AtomOwner; 2] {
-        self.pair(TABLE, row).map(|atom| owner_of(self, atom))
+    /// What both sides of a pair of atoms belong to.
+    pub(super) fn atom_owners(&self, table: OutputTable, row: usize) -> [AtomOwner; 2] {
+        self.pair(table, row).map(|atom| owner_of(self, atom))
     }
-}
 
-fn is_of_one_chain(r: &StructureRows, row: usize) -> bool {
-    let [one, other] = r.interaction_owners(row);
-    match (one.chain_index(r), other.chain_index(r)) {
-        (Some(one), Some(other)) => one == other,
-        _ => one.chain(r) == other.chain(r),
+    /// Whether both sides of a pair of atoms are of one chain.
+    pub(super) fn is_of_one_chain(&self, table: OutputTable, row: usize) -> bool {
+        let [one, other] = self.atom_owners(table, row);
+        match (one.chain_index(self), other.chain_index(self)) {
+            (Some(one), Some(other)) => one == other,
+            _ => one.chain(self) == other.chain(self),
+        }
     }
 }
 

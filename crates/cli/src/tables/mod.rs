@@ -33,6 +33,7 @@ mod structure_rows;
 mod table;
 mod terminal_table;
 mod text_file;
+mod water_bridge_columns;
 
 pub use arrow_batches::{TableBatch, send};
 use arrow_file::file_schema;

@@ -27,6 +27,8 @@ pub struct StructureRows {
     atom_rows: Option<AtomRows>,
     /// The names of atoms, if the structure has interactions.
     interaction_rows: Option<InteractionRows>,
+    /// The indices of both atoms of each bridge of water.
+    water_bridges: [Vec<i32>; 2],
     pub(super) atoms: u32,
     /// The number of atoms of each ligand.
     pub(super) ligand_atoms: Vec<u32>,
@@ -49,7 +51,7 @@ pub struct StructureRows {
 /// One of the two residues or chains of each row of a table of pairs: the first is `side` 0.
 #[derive(Clone, Copy)]
 pub(super) struct PairSide {
-    pub(super) table: TableName,
+    pub(super) table: OutputTable,
     pub(super) side: usize,
 }
 
@@ -93,18 +95,20 @@ impl StructureRows {
         let ligand_atoms = structure.ligands.iter();
         let ligand_atoms = ligand_atoms.map(|ligand| ligand.atoms.len() as u32);
         let ligand_atoms = ligand_atoms.collect();
-        let has_interactions = features.rows(TableName::Interactions) > 0;
+        let water_bridges = water_bridges(&structure);
+        let has_interactions =
+            features.rows(TableName::Interactions) > 0 || !water_bridges[0].is_empty();
         let interaction_rows = has_interactions.then(|| InteractionRows::new(&structure));
         let has_atoms = features.columns(TableName::Atoms).len() > 0;
         let atom_rows = has_atoms.then(|| AtomRows::take(&mut structure));
-        let ligands = structure.ligands.into_iter().map(|ligand| Ligand {
+        let without_atoms = |ligand| Ligand {
             atoms: Arc::default(),
             bonds: Arc::default(),
             ..ligand
-        });
-        let ligands = ligands.collect();
+        };
         let structure = Structure {
-            ligands,
+            ligands: structure.ligands.into_iter().map(without_atoms).collect(),
+            waters: structure.waters.into_iter().map(without_atoms).collect(),
             xyz: Vec::new(),
             element: Vec::new(),
             class: Vec::new(),
@@ -122,7 +126,7 @@ impl StructureRows {
             chains: chain_rows(&structure),
             first_positions: {
                 let mut tables = OutputTable::ALL.into_iter();
-                if tables.any(|table| table.is_pair() && features.rows(table.features()) > 0) {
+                if tables.any(|table| has_pairs(table, &features)) {
                     structure.first_positions()
                 } else {
                     Vec::new()
@@ -131,6 +135,7 @@ impl StructureRows {
             structure: Arc::new(structure),
             atom_rows,
             interaction_rows,
+            water_bridges,
             atoms,
             ligand_atoms,
             features: Arc::new(features),
@@ -185,6 +190,7 @@ impl StructureRows {
             structure: Arc::clone(&self.structure),
             atom_rows: None,
             interaction_rows: None,
+            water_bridges: [Vec::new(), Vec::new()],
             atoms: self.atoms,
             ligand_atoms: Vec::new(),
             features: Arc::clone(&self.features),
@@ -209,7 +215,11 @@ impl StructureRows {
     pub(super) fn rows(&self, table: OutputTable) -> Vec<Range<usize>> {
         let count = match table {
             OutputTable::Variants => self.joined.variants.residues.len(),
-            OutputTable::Features(_) if self.is_of_variants() => 0,
+            _ if self.is_of_variants() => 0,
+            OutputTable::WaterBridges => match &self.selected {
+                Some(selected) => return self.selected_atom_pairs(table, selected),
+                None => self.atom_pair_count(table),
+            },
             OutputTable::Features(name) => match (name.decl().rows, &self.selected) {
                 (RowKind::Residue, None) => return self.residue_ranges(),
                 (RowKind::Residue, Some(selected)) => {
@@ -227,7 +237,7 @@ impl StructureRows {
                     return self.selected_pairs(name, selected);
                 }
                 (RowKind::AtomPair, Some(selected)) => {
-                    return self.selected_interactions(selected);
+                    return self.selected_atom_pairs(table, selected);
                 }
                 (RowKind::ResiduePair(_) | RowKind::AtomPair, None) | (RowKind::ChainPair, _) => {
                     self.features.rows(name)
@@ -272,18 +282,29 @@ impl StructureRows {
     fn selected_pairs(&self, table: TableName, selected: &BooleanBuffer) -> Vec<Range<usize>> {
         let pairs = self.features.rows(table);
         let both = BooleanBuffer::collect_bool(pairs, |row| {
-            self.pair(table, row)
+            self.pair(OutputTable::Features(table), row)
                 .iter()
                 .all(|&residue| selected.value(residue))
         });
         both.set_slices().map(|(start, end)| start..end).collect()
     }
 
-    /// The interactions whose residues have rows. Ligands, nucleotides and caps count as having one.
-    fn selected_interactions(&self, selected: &BooleanBuffer) -> Vec<Range<usize>> {
-        let interactions = self.features.rows(TableName::Interactions);
-        let both = BooleanBuffer::collect_bool(interactions, |row| {
-            let owners = self.interaction_owners(row);
+    /// The number of rows of a table of pairs of atoms.
+    fn atom_pair_count(&self, table: OutputTable) -> usize {
+        match table {
+            OutputTable::Features(table) => self.features.rows(table),
+            _ => self.water_bridges[0].len(),
+        }
+    }
+
+    /// The pairs of atoms whose residues have rows. Ligands, nucleotides and caps count as having one.
+    fn selected_atom_pairs(
+        &self,
+        table: OutputTable,
+        selected: &BooleanBuffer,
+    ) -> Vec<Range<usize>> {
+        let both = BooleanBuffer::collect_bool(self.atom_pair_count(table), |row| {
+            let owners = self.atom_owners(table, row);
             owners.iter().all(|owner| match owner {
                 AtomOwner::Residue(residue) => selected.value(*residue),
                 AtomOwner::Loose(_) | AtomOwner::Ligand(_) => true,
@@ -310,12 +331,15 @@ impl StructureRows {
     }
 
     /// The residues, chains or atoms of a row of a table of pairs.
-    pub(super) fn pair(&self, table: TableName, row: usize) -> [usize; 2] {
+    pub(super) fn pair(&self, table: OutputTable, row: usize) -> [usize; 2] {
         [0, 1].map(|side| self.pair_side(table, side)[row] as usize)
     }
 
     /// The first (`side` 0) or the second residues or chains of all rows of a table of pairs.
-    fn pair_side(&self, table: TableName, side: usize) -> &[i32] {
+    fn pair_side(&self, table: OutputTable, side: usize) -> &[i32] {
+        let OutputTable::Features(table) = table else {
+            return &self.water_bridges[side];
+        };
         match self.features.column(table, side) {
             Column::Count(indices) => indices,
             Column::Real(_) => unreachable!("the sides of pairs are indices"),
@@ -401,18 +425,13 @@ impl StructureRows {
                         longest(&self.structure.ligands, |ligand| ligand.auth_asym_id.len());
                     chain_bytes.max(of_ligands)
                 }
-                RowKind::AtomPair => {
-                    let of_ligands =
-                        longest(&self.structure.ligands, |ligand| ligand.auth_asym_id.len());
-                    let names = self.interaction_rows.as_ref();
-                    let names = names.map_or(0, InteractionRows::text_bytes_max);
-                    2 * (chain_bytes.max(of_ligands) + names)
-                }
+                RowKind::AtomPair => self.atom_pair_bytes(chain_bytes),
                 RowKind::Structure => {
                     let (method, title) = (&self.structure.method, &self.structure.title);
                     bytes(method) + bytes(title) + text_bytes_max(&joined.structures)
                 }
             },
+            OutputTable::WaterBridges => self.atom_pair_bytes(chain_bytes),
             OutputTable::Variants => {
                 // A variant whose residue is not in the structure has the chain of its annotation.
                 let key_bytes = longest(&joined.variants.keys, |key| key.chain.len());
@@ -420,6 +439,15 @@ impl StructureRows {
             }
         };
         TextBytes { once, each_row }
+    }
+
+    /// The most bytes of text in a row of a table of pairs of atoms. Chains of residues have `chain_bytes`.
+    fn atom_pair_bytes(&self, chain_bytes: usize) -> usize {
+        let others = self.structure.ligands.iter().chain(&self.structure.waters);
+        let of_others = others.map(|ligand| ligand.auth_asym_id.len()).max();
+        let names = self.interaction_rows.as_ref();
+        let names = names.map_or(0, InteractionRows::text_bytes_max);
+        3 * chain_bytes.max(of_others.unwrap_or(0)) + 2 * names
     }
 
     /// Selects atoms: `selected` has a value for each atom in these ranges, one after the other, and
@@ -518,4 +546,22 @@ fn chain_rows(structure: &Structure) -> Arc<[ChainRow]> {
         chain.seqres = structure.chains[chain.index as usize].sequence_letters();
     }
     chains.into()
+}
+
+/// Whether a table has rows that are pairs of residues.
+fn has_pairs(table: OutputTable, features: &FeatureTable) -> bool {
+    let rows = table.features().map_or(0, |name| features.rows(name));
+    table.is_pair() && rows > 0
+}
+
+/// The indices of both atoms of each bridge of water.
+fn water_bridges(structure: &Structure) -> [Vec<i32>; 2] {
+    let chemistry = structure.chemistry.as_ref();
+    let bridges = chemistry.map_or(&[][..], |chemistry| chemistry.water_bridges());
+    [0, 1].map(|side| {
+        bridges
+            .iter()
+            .map(|bridge| bridge.atoms[side] as i32)
+            .collect()
+    })
 }

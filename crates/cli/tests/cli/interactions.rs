@@ -78,7 +78,7 @@ fn the_table_names_both_sides_of_an_interaction() {
     ] {
         let expected = [
             format!("{chain}/{number}/{atom}/names"),
-            format!("A/263/XK2/{other}/geometry"),
+            format!("A/263/XK2/{other}/conect"),
         ];
         assert!(bonds.contains(&expected), "{expected:?}: {bonds:?}");
     }
@@ -391,8 +391,10 @@ fn a_dictionary_tells_the_roles_of_ligands() {
     let by_dictionary = stacked(&by(QUINOXALINE));
     assert_eq!(by_dictionary.len(), by_geometry.len());
     assert!(by_dictionary.iter().all(|word| word == "dictionary"));
-    // Its word counts, not the geometry.
-    assert_eq!(stacked(&by(&QUINOXALINE.replace(" Y\n", " N\n"))), [""; 0]);
+    // Flat rings are aromatic without its word too, unless their carbons are saturated.
+    let flat = QUINOXALINE.replace(" Y\n", " N\n");
+    assert_eq!(stacked(&by(&flat)), by_dictionary);
+    assert_eq!(stacked(&by(&flat.replace("DOUB", "SING"))), [""; 0]);
     // A component that lacks an atom is not used.
     let without = stacked(&by(&QUINOXALINE
         .replace("QUI O1 O\n", "")
@@ -424,4 +426,107 @@ fn a_dictionary_that_cannot_be_read_is_named() {
     let (output, code) = run(&[str_of(&input), "--dry-run", "--set", &setting]);
     let said = text(&output.stderr);
     assert!(code == 2 && said.contains("a file is read here"), "{said}");
+}
+
+/// The rows of the table of bridges of a run with this option, as JSON.
+fn bridges(input: &Path, options: &[&str]) -> Vec<Value> {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let start = [str_of(input), "-o", str_of(&out), "--format", "json"];
+    let waters = ["--set", "interaction.waters=true"];
+    run_well(&[&start[..], &WITH_LIGANDS, &waters, options].concat());
+    let text = fs::read_to_string(out.join("water_bridges/part-00000.json")).unwrap();
+    let rows = text.lines();
+    rows.map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+#[test]
+fn bridges_of_water_have_a_table_and_change_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = |name: &str| folder.path().join(name);
+    let input = sample("3mht.pdb.gz");
+    let start = [str_of(&input), "--format", "csv"];
+    let run_into = |name: &str, options: &[&str]| {
+        let out = out(name);
+        run_well(&[&start[..], &["-o", str_of(&out)], &WITH_LIGANDS, options].concat());
+    };
+    run_into("dry", &[]);
+    run_into("wet", &["--set", "interaction.waters=true"]);
+    let read = |run: &str, table: &str| {
+        fs::read_to_string(out(run).join(table).join("part-00000.csv")).unwrap()
+    };
+    for table in [
+        "residues",
+        "chains",
+        "structures",
+        "ligands",
+        "interactions",
+    ] {
+        assert!(read("dry", table) == read("wet", table), "{table}");
+    }
+    assert!(!out("dry").join("water_bridges").exists());
+    let columns = "source,structure,model,water_auth_asym_id,water_auth_seq_id,water_ins_code,same_chain,\
+        res_index_1,ligand_index_1,auth_asym_id_1,auth_seq_id_1,ins_code_1,comp_id_1,atom_1,role_1,\
+        typed_by_1,\
+        res_index_2,ligand_index_2,auth_asym_id_2,auth_seq_id_2,ins_code_2,comp_id_2,atom_2,role_2,\
+        typed_by_2,distance_1,distance_2,angle";
+    assert_eq!(
+        read("wet", "water_bridges").lines().next().unwrap(),
+        columns
+    );
+    // Each row is that of the positions in the table of atoms.
+    let found = bridges(&input, &[]);
+    assert!(found.len() > 100, "{}", found.len());
+    let number = |row: &Value, column: &str| row[column].as_f64().unwrap();
+    for row in &found {
+        for distance in ["distance_1", "distance_2"] {
+            assert!((2.5..4.1).contains(&number(row, distance)), "{row}");
+        }
+        assert!((71.0..140.0).contains(&number(row, "angle")), "{row}");
+        assert!(["donor", "acceptor", "either"].contains(&row["role_1"].as_str().unwrap()));
+        let sides = ["1", "2"].map(|end| {
+            ["auth_asym_id", "auth_seq_id", "comp_id"]
+                .map(|name| row[format!("{name}_{end}")].clone())
+        });
+        assert_ne!(sides[0], sides[1], "{row}");
+    }
+    assert!(
+        found.iter().any(|row| !row["ligand_index_2"].is_null()),
+        "a ligand"
+    );
+    let near = bridges(&input, &["--set", "interaction.water_bridge=3.5"]);
+    assert!(near.len() < found.len() && !near.is_empty());
+    let chosen = bridges(&input, &["--set", "tables.where=\"auth_asym_id == 'A'\""]);
+    let of_a = |row: &&Value| {
+        ["1", "2"].iter().all(|end| {
+            row[format!("res_index_{end}")].is_null() || row[format!("auth_asym_id_{end}")] == "A"
+        })
+    };
+    let expected: Vec<Value> = found.iter().filter(of_a).cloned().collect();
+    assert!(!expected.is_empty() && expected.len() < found.len());
+    assert_eq!(chosen, expected);
+}
+
+#[test]
+fn waters_without_interactions_of_files_are_refused() {
+    let input = sample("1ubi.pdb");
+    let waters = ["--set", "interaction.waters=true"];
+    let refused = |options: &[&str], part: &str| {
+        let args = [&[str_of(&input)], options].concat();
+        let (output, code) = run(&[&["--dry-run"][..], &args].concat());
+        let said = text(&output.stderr);
+        assert_eq!(code, 2, "{said}");
+        assert!(said.contains(part), "{said}");
+    };
+    refused(&waters, "set interactions = true");
+    let topology = ["--topology", str_of(&input)];
+    let all = [&waters[..], &FEATURES, &topology].concat();
+    refused(&all, "interaction.waters");
+    let table = [
+        &FEATURES[..],
+        &["--set", "tables.written=[\"water_bridges\"]"],
+    ]
+    .concat();
+    refused(&table, "`interaction.waters` is true");
 }

@@ -5,23 +5,24 @@ use std::sync::Arc;
 
 use super::{Generators, Operator, moved, name_copy};
 use crate::Result;
-use crate::model::{Ligand, LigandAtom, Structure};
+use crate::model::{Ligand, LigandAtom};
 use crate::read_limits::{ReadLimits, check};
 
-/// Adds to an assembly the ligands whose chains its generators list, in the order of the chains'
-/// copies and, within a copy, of the deposited ligands. A ligand's molecule is copied with it.
+/// Returns copies of those ligands, or waters, whose chains the generators list, in the order of the chains'
+/// copies and, within a copy, of the deposited ones. A ligand's molecule is copied with it. The assembly
+/// has `atoms` other atoms.
 ///
 /// # Errors
 /// [`ErrorKind::Input`](crate::ErrorKind::Input) if an atom gets too far out,
 /// [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) if the assembly has too many atoms.
-pub(super) fn copy(
-    deposited: &Structure,
+pub(super) fn copies(
+    ligands: &[Ligand],
     generators: &Generators,
     limits: &ReadLimits,
-    built: &mut Structure,
-) -> Result<()> {
-    let ligands = &deposited.ligands;
-    check_atoms(ligands, generators, limits, built.xyz.len())?;
+    atoms: usize,
+) -> Result<Vec<Ligand>> {
+    check_atoms(ligands, generators, limits, atoms)?;
+    let mut built = Vec::new();
     let pairs = ligands.iter().enumerate().flat_map(|(index, ligand)| {
         let generators = generators.by_chain.get(chain_id(ligand));
         let generators = generators.map_or(&[][..], Vec::as_slice);
@@ -45,7 +46,7 @@ pub(super) fn copy(
                 });
                 let next = molecules.len() as u32;
                 let molecule = (ligand.molecule, chain.number);
-                built.ligands.push(Ligand {
+                built.push(Ligand {
                     auth_asym_id: Arc::clone(&chain.auth_asym_id),
                     label_asym_id: chain.label_asym_id.clone(),
                     molecule: *molecules.entry(molecule).or_insert(next),
@@ -55,7 +56,7 @@ pub(super) fn copy(
             }
         }
     }
-    Ok(())
+    Ok(built)
 }
 
 /// Refuses an assembly of more atoms than the limit, without listing the copies. It has

@@ -12,6 +12,7 @@ mod perception;
 mod roles;
 mod table;
 mod vectors;
+mod water_bridges;
 
 use super::checked_structure::CheckedStructure;
 use super::model::{Ligand, MISSING, Structure};
@@ -25,6 +26,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 use table::KnownResidue;
+pub use water_bridges::WaterBridge;
 
 /// Where the roles of a residue's or a ligand's atoms come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -84,6 +86,9 @@ pub struct Chemistry {
     components: Option<Components>,
     /// The components whose bonds the structure's file lists.
     described: Option<Arc<ComponentMap>>,
+    water_bridges: Vec<WaterBridge>,
+    /// [`ReadOptions::water_reach`](crate::ReadOptions::water_reach).
+    water_reach: u32,
 }
 
 impl Chemistry {
@@ -91,7 +96,7 @@ impl Chemistry {
     /// positions.
     /// `components` are those of a dictionary for ligands.
     pub fn of(structure: &CheckedStructure, components: Option<Components>) -> Self {
-        Chemistry::of_columns(structure, components, None)
+        Chemistry::of_columns(structure, components, None, 0)
     }
 
     /// [`Chemistry::of`] for a structure whose columns fit each other.
@@ -99,6 +104,7 @@ impl Chemistry {
         structure: &Structure,
         components: Option<Components>,
         described: Option<Arc<ComponentMap>>,
+        water_reach: u32,
     ) -> Self {
         let mut builder = Builder::new(structure, components, described);
         let mut carbonyl = None;
@@ -134,7 +140,12 @@ impl Chemistry {
         }
         builder.skip_to(next);
         builder.add_ligands(&structure.ligands, &starts);
-        builder.finish()
+        let (mut chemistry, xyz) = builder.finish();
+        if water_reach > 0 {
+            chemistry.water_reach = water_reach;
+            chemistry.water_bridges = water_bridges::find(structure, &chemistry, &xyz, water_reach);
+        }
+        chemistry
     }
 
     /// The dictionary that was used.
@@ -145,6 +156,16 @@ impl Chemistry {
     /// The components whose bonds the structure's file lists.
     pub(super) fn described_components(&self) -> Option<&Arc<ComponentMap>> {
         self.described.as_ref()
+    }
+
+    /// The bridges of the structure's waters, sorted by their atoms, if they were asked for.
+    pub fn water_bridges(&self) -> &[WaterBridge] {
+        &self.water_bridges
+    }
+
+    /// [`ReadOptions::water_reach`](crate::ReadOptions::water_reach).
+    pub(super) fn water_reach(&self) -> u32 {
+        self.water_reach
     }
 
     /// The number of atoms.
@@ -193,13 +214,15 @@ impl Chemistry {
 }
 
 impl Structure {
-    /// Fills [`Structure::chemistry`] with components of a dictionary and those that the file describes.
+    /// Fills [`Structure::chemistry`] with components of a dictionary and those that the file describes, and
+    /// with bridges of water within a reach, if that is above 0.
     pub(super) fn find_chemistry(
         &mut self,
         components: Option<Components>,
         described: Option<Arc<ComponentMap>>,
+        water_reach: u32,
     ) {
-        let chemistry = Chemistry::of_columns(self, components, described);
+        let chemistry = Chemistry::of_columns(self, components, described, water_reach);
         self.chemistry = Some(Arc::new(chemistry));
     }
 
@@ -515,11 +538,12 @@ impl Builder {
         };
     }
 
-    fn finish(self) -> Chemistry {
+    /// The chemistry, and the positions of all atoms.
+    fn finish(self) -> (Chemistry, Vec<[i32; 3]>) {
         let mut chemistry = self.chemistry;
         chemistry.bonds.sort_unstable();
         chemistry.groups.sort_unstable_by_key(|group| group.atom);
-        chemistry
+        (chemistry, self.xyz)
     }
 }
 
@@ -539,3 +563,5 @@ impl Chemistry {
 mod source_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod water_tests;

@@ -37,3 +37,13 @@ pub(super) fn unit(a: [f64; 3]) -> [f64; 3] {
         a
     }
 }
+
+/// From one position to another, in the unit of both.
+pub(super) fn difference(to: [i32; 3], from: [i32; 3]) -> [f64; 3] {
+    [0, 1, 2].map(|axis| f64::from(to[axis]) - f64::from(from[axis]))
+}
+
+/// The cosine of the angle of two vectors; 0 if one of them is zero.
+pub(super) fn cosine(a: [f64; 3], b: [f64; 3]) -> f64 {
+    dot(unit(a), unit(b))
+}
