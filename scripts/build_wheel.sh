@@ -47,6 +47,9 @@ else
         export NVCC
     fi
     target=$machine-unknown-linux-gnu
+    # As build_release.sh, so that both scripts build one program, and the second one finds it built.
+    TAPELOOP_COMMIT=$(git describe --always --dirty 2> /dev/null || true)
+    [ -z "$TAPELOOP_COMMIT" ] || export TAPELOOP_COMMIT
     cargo zigbuild --locked --profile dist --bin tapeloop --target "$target.2.17"
     program=$CARGO_TARGET_DIR/$target/dist/tapeloop
     set -- --profile dist --zig --compatibility manylinux_2_28 --target "$target"

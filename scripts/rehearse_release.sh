@@ -54,10 +54,12 @@ if [ -z "$install_only" ]; then
             --exclude tapeloop-test-support --exclude tapeloop-tests --offline --locked
     fi
 fi
-for file in "$folder"/pytapeloop-*_"$machine".whl "$folder"/tapeloop-*-"$machine"-linux.tar.gz \
-    "$folder"/tapeloop_*_"$debian".deb; do
+wheel=$(echo "$folder"/pytapeloop-*_"$machine".whl)
+archive=$(echo "$folder"/tapeloop-*-"$machine"-linux.tar.gz)
+package=$(echo "$folder"/tapeloop_*_"$debian".deb)
+for file in "$wheel" "$archive" "$package"; do
     [ -e "$file" ] || {
-        echo "$file: missing; run scripts/rehearse_release.sh without --install, on a machine with dpkg-deb" >&2
+        echo "$file: missing, or there are several; run scripts/rehearse_release.sh without --install, on a machine with dpkg-deb" >&2
         exit 1
     }
 done
@@ -106,8 +108,11 @@ inside() {
         cp -r "${file#*=}" "$work/copy/root/${file%%=*}/"
     done
     unshare --mount --net --pid --fork env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 \
-        PIP_NO_INDEX=1 PIP_FIND_LINKS=/root/packages PIP_ROOT_USER_ACTION=ignore \
-        chroot "$work/copy" bash -euo pipefail -c "mount -t proc proc /proc; cd /root; $commands"
+        DEBIAN_FRONTEND=noninteractive PIP_NO_INDEX=1 PIP_FIND_LINKS=/root/packages PIP_ROOT_USER_ACTION=ignore \
+        chroot "$work/copy" bash -euo pipefail -c "mount -t proc proc /proc
+            mount -t devpts devpts /dev/pts
+            cd /root
+            $commands"
 }
 
 # The first block of a language behind a heading of a Markdown file, without what needs Rust.
@@ -128,15 +133,15 @@ if [ -n "$why" ]; then
 elif system empty "" "the archive, the Debian package and the program of the crates"; then
     step "the archive"
     commands=$(block README.md "## Without Rust" sh)
-    inside empty "$commands" release="$folder/tapeloop-"*"-$machine-linux.tar.gz"
+    inside empty "$commands" release="$archive"
 
     step "the Debian package"
-    inside empty 'apt-get install -qq ./release/tapeloop_*.deb
+    inside empty 'apt-get install -qq -o Dpkg::Use-Pty=0 ./release/tapeloop_*.deb
         tapeloop /usr/share/doc/tapeloop/examples/1ubi.pdb
         tapeloop run /usr/share/doc/tapeloop/examples -o out/mine
         ls out/mine/residues/part-00000.parquet /usr/share/man/man1/tapeloop.1.gz
-        apt-get purge -qq tapeloop
-        ! command -v tapeloop' release="$folder/tapeloop_"*"_$debian.deb"
+        apt-get purge -qq -o Dpkg::Use-Pty=0 tapeloop
+        [ ! -e /usr/bin/tapeloop ]' release="$package"
 
     if [ -z "$install_only" ] && [ "$machine" = "$(uname -m)" ]; then
         step "the program that was built from the packages of the crates"
@@ -165,7 +170,7 @@ if [ -z "$why" ] && system python python3-venv "the wheel"; then
         block python/README.md "## Another project is called tapeloop" python > "$work/lines.py"
         line=$(grep -o 'pytapeloop\.features("structures/")\.to_pandas()' README.md)
         echo "print($line)" >> "$work/lines.py"
-        inside python "$commands" wheels="$folder/pytapeloop-"*"_$machine.whl" samples=samples/1ubi.pdb \
+        inside python "$commands" wheels="$wheel" samples=samples/1ubi.pdb \
             structures=samples/1ubi.pdb structures=samples/1a8o.cif.gz packages="$work/packages/." \
             lines="$work/lines.py"
     else

@@ -47,6 +47,43 @@ fn the_script_for_releases_describes_itself_and_names_the_architectures() {
 }
 
 #[test]
+fn the_wheel_and_the_archive_hold_the_same_build_of_the_program() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    // Programs in place of cargo and the tools, which only note what is asked of them.
+    let tools = folder.path().join("release-tools");
+    let note = "#!/bin/sh\necho \"$TAPELOOP_COMMIT $*\" >> \"$CARGO_TARGET_DIR/builds\"\nexit 1\n";
+    for name in [
+        "zig/bin/cargo",
+        "zig/bin/cargo-zigbuild",
+        "wheel/bin/maturin",
+    ] {
+        let path = tools.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, note).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let path = std::env::var("PATH").unwrap();
+    for name in ["build_release.sh", "build_wheel.sh"] {
+        let mut script = Command::new("sh");
+        script.arg(Path::new(ROOT).join("scripts").join(name));
+        script.arg(folder.path().join("release")).arg("x86_64");
+        script.env(
+            "PATH",
+            format!("{}:{path}", tools.join("zig/bin").display()),
+        );
+        script.env("CARGO_TARGET_DIR", folder.path());
+        script.env("NVCC", "none").env_remove("TAPELOOP_COMMIT");
+        assert_eq!(script.output().unwrap().status.code(), Some(1));
+    }
+    let builds = fs::read_to_string(folder.path().join("builds")).unwrap();
+    let builds: Vec<&str> = builds.lines().collect();
+    assert_eq!(builds.len(), 2, "{builds:?}");
+    assert!(builds[0].contains("zigbuild"), "{builds:?}");
+    assert_eq!(builds[0], builds[1]);
+}
+
+#[test]
 fn the_rehearsal_of_a_release_says_what_it_could_not_run_and_why() {
     let folder = tempfile::tempdir().unwrap();
     let release = folder.path().join("release");
