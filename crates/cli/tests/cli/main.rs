@@ -31,6 +31,8 @@ mod interfaces;
 mod kills;
 mod ligands;
 mod limits;
+#[cfg(target_os = "linux")]
+mod long_run;
 mod methods;
 mod mistakes;
 mod molecules;
