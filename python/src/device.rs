@@ -12,12 +12,21 @@ use tapeloop_error::internal::{stack_bytes, thread_error};
 fn threads() -> tapeloop::Result<Arc<ThreadPool>> {
     static POOL: Mutex<Option<(u32, Arc<ThreadPool>)>> = Mutex::new(None);
     let process = std::process::id();
-    let mut pool = POOL.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((_, pool)) = pool.as_ref().filter(|(of, _)| *of == process) {
-        return Ok(Arc::clone(pool));
+    let lock = || POOL.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = |pool: &Option<(u32, Arc<ThreadPool>)>| {
+        let known = pool.as_ref().filter(|(of, _)| *of == process);
+        known.map(|(_, pool)| Arc::clone(pool))
+    };
+    if let Some(pool) = known(&lock()) {
+        return Ok(pool);
     }
+    // Without the lock: a fork meanwhile would leave it locked in the child.
     let made = rayon::ThreadPoolBuilder::new().stack_size(stack_bytes());
     let made = Arc::new(made.build().map_err(thread_error)?);
+    let mut pool = lock();
+    if let Some(other) = known(&pool) {
+        return Ok(other);
+    }
     if let Some((_, old)) = pool.replace((process, Arc::clone(&made))) {
         std::mem::forget(old);
     }

@@ -283,6 +283,10 @@ impl Replay {
     /// Drops the results of a batch, now or when it is done. Waits for no lock that is held while a
     /// device works.
     fn forget(&self, id: u64) {
+        // In a forked process the lock may be that of a thread that does not exist.
+        if self.process != std::process::id() {
+            return;
+        }
         let mut dropped = self.dropped.lock().unwrap_or_else(PoisonError::into_inner);
         dropped.push(id);
     }

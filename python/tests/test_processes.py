@@ -80,6 +80,24 @@ def test_an_engine_is_refused_after_a_fork_and_its_child_ends(some):
     assert os.waitstatus_to_exitcode(status) == 0
 
 
+def test_children_of_forks_at_any_moment_of_a_stream_end(samples, tmp_path):
+    for number in range(4000):
+        (tmp_path / f"{number}.pdb").symlink_to(samples / "1a8o.pdb")
+    engine = pytapeloop.Features("rg", backend="cpu", tables={"rows_per_group": 1})
+    for _ in range(2):
+        stream = engine.stream(tmp_path, "structures")
+        for _ in range(100):
+            next(stream)
+            child = os.fork()
+            if child == 0:
+                # Ends a child that waits for a lock of a thread that it has not.
+                signal.alarm(10)
+                stream.close()
+                os._exit(0)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        stream.close()
+
+
 def count(path):
     return len(pytapeloop.features(path, "sasa", backend="cpu"))
 

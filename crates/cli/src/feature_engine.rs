@@ -273,10 +273,10 @@ impl FeatureStream {
 
 impl Drop for FeatureStream {
     fn drop(&mut self) {
-        // In a forked process the threads that it would wait for do not exist.
+        // In a forked process the threads that it would wait for do not exist, and one of them may have held a
+        // lock of the channel when the process was forked, which dropping the receiver takes.
         if self.process.check().is_err() {
-            std::mem::forget(self.input_count.take());
-            drop(self.running.take());
+            std::mem::forget((self.input_count.take(), self.running.take()));
             return;
         }
         let Some(Running {
