@@ -9,6 +9,7 @@ use crate::typed::{Role, Typed, dtype_of, name_of};
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyByteArray;
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -22,6 +23,11 @@ use tapeloop::workload::Extent;
 const SPIN: Duration = Duration::from_micros(50);
 /// The longest pause between two polls.
 const PAUSE_MAX: Duration = Duration::from_millis(1);
+
+thread_local! {
+    /// Whether this thread takes the arrays of a batch, which may run code of Python.
+    static FILLS: Cell<bool> = const { Cell::new(false) };
+}
 
 /// Kernels of the caller's own over named buffers.
 #[pyclass(module = "pytapeloop._native", frozen)]
@@ -206,7 +212,10 @@ impl Replay {
             given[place] = Some(array);
         }
         let mut slot = self.acquire(py)?;
-        match self.fill(py, &mut slot, &given) {
+        let is_within = FILLS.replace(true);
+        let filled = self.fill(py, &mut slot, &given);
+        FILLS.set(is_within);
+        match filled {
             Ok(uses) => {
                 let submitted = py.detach(|| self.give(slot, uses));
                 dlpack::release_dropped(py);
@@ -429,7 +438,13 @@ impl Replay {
                 let state = state.ok_or_else(closed)?;
                 self.pump(state);
                 let slot = state.spare.pop().or_else(|| state.ring.acquire());
-                let is_lost = slot.is_none() && state.filling + state.ring.in_flight() == 0;
+                let is_idle = slot.is_none() && state.ring.in_flight() == 0;
+                if is_idle && FILLS.get() {
+                    return Err(TapeloopError::new_err(
+                        "an array submits a batch while it is taken for one, which has the last slot",
+                    ));
+                }
+                let is_lost = is_idle && state.filling == 0;
                 state.filling += usize::from(slot.is_some());
                 if is_lost {
                     Err(TapeloopError::new_err("the device is lost"))

@@ -402,10 +402,16 @@ def test_an_array_that_lies_is_refused_and_the_slot_is_free_again():
         def __dlpack__(self):
             raise KeyboardInterrupt
 
+    class Submits(Lies):
+        def __dlpack__(self):
+            replay(x=big)
+
+    big = np.ones(8, ">f4")
     replay = one(scale, 8, slots=1)
     with pytest.raises(KeyboardInterrupt):
         replay._native.submit([("x", Lies())])
-    big = np.ones(8, ">f4")
+    with pytest.raises(pytapeloop.TapeloopError, match="array submits a batch"):
+        replay._native.submit([("x", Submits())])
     assert (replay(x=big)["y"] == 2).all()
 
 
