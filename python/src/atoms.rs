@@ -60,6 +60,22 @@ pub(crate) fn mmcif_of_atoms<'py>(
         let b_factor = b_factors.as_ref().map(|factors| factors[atom].to_string());
         let b_factor = b_factor.as_deref().unwrap_or("?");
         let number = numbers[atom];
+        if i32::try_from(number).is_err() {
+            let message = format!("the residue number of atom {atom} is {number}, over 32 bits");
+            return Err(PyValueError::new_err(message));
+        }
+        // mmCIF's signs for no value.
+        if ["?", "."].contains(&&*chains[atom]) {
+            let message = format!("{:?} cannot be the name of a chain", chains[atom]);
+            return Err(PyValueError::new_err(message));
+        }
+        let insertion = insertions.as_ref().map_or("", |codes| &codes[atom]);
+        if insertion.chars().count() > 1 {
+            let message = format!(
+                "the insertion code of atom {atom} is {insertion:?}, and has one character"
+            );
+            return Err(PyValueError::new_err(message));
+        }
         // Writing to a string does not fail.
         let _ = writeln!(
             text,

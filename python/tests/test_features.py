@@ -234,6 +234,15 @@ def test_mistakes_are_errors_that_name_them(samples, tmp_path):
         pytapeloop.features({1: b"ATOM"}, backend="cpu")
     with pytest.raises(TypeError, match="paths or structures"):
         pytapeloop.features(["1a8o.pdb", b"ATOM"], backend="cpu")
+    for chain, number, code, match in [
+        ("?", 1, "", "chain"),
+        (".", 1, "", "chain"),
+        ("A", 1 << 31, "", "atom 0 is 2147483648"),
+        ("A", 1, "AB", "insertion code of atom 0"),
+    ]:
+        one = pytapeloop.Atoms([[0, 0, 0]], ["CA"], ["ALA"], [chain], [number], [code])
+        with pytest.raises(ValueError, match=match):
+            pytapeloop.features(one, backend="cpu")
     one = pytapeloop.Atoms([[0, 0, 0]], ["CA"], ["ALA"], ["A"], [1, 2])
     with pytest.raises(ValueError, match="numbers .*2 .*1 atom"):
         pytapeloop.features(one, backend="cpu")

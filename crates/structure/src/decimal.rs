@@ -248,7 +248,7 @@ pub(super) fn occupancy(text: &[u8]) -> i32 {
 /// The occupancy 1.
 pub(super) const OCCUPANCY_ONE: i32 = 1_000_000;
 
-/// A B factor; NaN if the text is not a finite number.
+/// A B factor; NaN if the text is not a number that is finite as a float.
 pub(super) fn b_factor(text: &[u8]) -> f32 {
     let Some(number) = Decimal::parse(text) else {
         return f32::NAN;
@@ -260,7 +260,8 @@ pub(super) fn b_factor(text: &[u8]) -> f32 {
         return if number.is_negative { -value } else { value };
     }
     let text = std::str::from_utf8(without_uncertainty(text)).ok();
-    text.and_then(|text| text.parse().ok()).unwrap_or(f32::NAN)
+    let value = text.and_then(|text| text.parse::<f32>().ok());
+    value.filter(|value| value.is_finite()).unwrap_or(f32::NAN)
 }
 
 /// The text of a number before the `(` of its standard uncertainty.
@@ -404,7 +405,16 @@ mod tests {
                 "{text}"
             );
         }
-        assert!(b_factor(b"inf").is_nan() && b_factor(b"?").is_nan());
+        for text in [
+            "inf",
+            "?",
+            "1e39",
+            "-1.e+99",
+            "999999999999999999999999999999999999999999",
+        ] {
+            assert!(b_factor(text.as_bytes()).is_nan(), "{text}");
+        }
+        assert_eq!(b_factor(b"3e38"), 3e38);
     }
 
     #[test]

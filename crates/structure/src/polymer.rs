@@ -113,7 +113,7 @@ impl PolymerSelector {
             let residues = self.candidates.residues.iter();
             let mut heads = residues.map(|residue| &model.runs[residue.head as usize]);
             if let Some(run) = heads.find(|run| run.seq.is_none()) {
-                return Err(place(run.offset).error("a polymer residue has no number"));
+                return Err(place(run.offset).error("a polymer residue has no number of 32 bits"));
             }
             has_polymer |= self.has_heavy_atoms(model);
             let mut findings = Findings::default();
