@@ -143,7 +143,15 @@ impl Chemistry {
         let (mut chemistry, xyz) = builder.finish();
         if water_reach > 0 {
             chemistry.water_reach = water_reach;
-            chemistry.water_bridges = water_bridges::find(structure, &chemistry, &xyz, water_reach);
+            let atoms = water_bridges::Atoms {
+                xyz: &xyz,
+                roles: &chemistry.roles,
+                owners: &chemistry.owners,
+            };
+            let waters = structure.waters.iter();
+            let waters = waters.flat_map(|water| water.atoms.iter().take(1).map(|atom| atom.xyz));
+            let found = water_bridges::find(&atoms, chemistry.bonds(), waters, water_reach);
+            chemistry.water_bridges = found;
         }
         chemistry
     }

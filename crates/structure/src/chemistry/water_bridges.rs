@@ -1,8 +1,7 @@
 //! Bridges of water: two residues or ligands with a polar atom each near the oxygen of one water.
 
+use super::roles::Roles;
 use super::vectors::{cosine, difference};
-use super::{Chemistry, Roles};
-use crate::model::Structure;
 use std::collections::HashMap;
 
 /// The largest distance of a water from its partners, in 0.001 A.
@@ -25,9 +24,9 @@ const PARTNERS_MAX: usize = 32;
 /// A bridge of water between two polar atoms.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WaterBridge {
-    /// The index of the water in [`Structure::waters`].
+    /// The index of the water in [`Structure::waters`](crate::Structure::waters).
     pub water: u32,
-    /// Both atoms, by their indices among those of [`Chemistry`]; the first is the lower one.
+    /// Both atoms, by their indices among those of [`Chemistry`](crate::Chemistry); the first is the lower one.
     pub atoms: [u32; 2],
     /// Their distances from the oxygen of the water in A.
     pub distances: [f32; 2],
@@ -35,25 +34,30 @@ pub struct WaterBridge {
     pub angle: f32,
 }
 
-/// The bridges of a structure's waters, sorted by their atoms and then by the water. `xyz` are the positions
-/// of all atoms of its chemistry, and `reach` is the largest distance from a water in 0.001 A, above 0 and
-/// at most [`REACH_MAX`].
-pub(super) fn find(
-    structure: &Structure,
-    chemistry: &Chemistry,
-    xyz: &[[i32; 3]],
+/// The atoms of a structure, `[atoms]` each.
+pub(super) struct Atoms<'a> {
+    pub(super) xyz: &'a [[i32; 3]],
+    pub(super) roles: &'a [Roles],
+    /// `u32::MAX` for an atom of none.
+    pub(super) owners: &'a [u32],
+}
+
+/// The bridges of waters, sorted by their atoms and then by the water. `bonds` are the groups of pairs of each
+/// donor or acceptor and the atoms that are bonded to it, `waters` the oxygens, and `reach` is the largest
+/// distance from a water in 0.001 A, above 0 and at most [`REACH_MAX`].
+pub(super) fn find<'a>(
+    atoms: &'a Atoms<'a>,
+    bonds: impl Iterator<Item = &'a [[u32; 2]]>,
+    waters: impl Iterator<Item = [i32; 3]>,
     reach: u32,
 ) -> Vec<WaterBridge> {
-    let polar = PolarAtoms::new(chemistry, xyz, reach.min(REACH_MAX) as i32);
+    let polar = PolarAtoms::new(atoms, bonds, reach.min(REACH_MAX) as i32);
     let mut bridges = Vec::new();
-    for (water, ligand) in (0..).zip(&structure.waters) {
-        let Some(oxygen) = ligand.atoms.first() else {
-            continue;
-        };
-        let partners = polar.partners(oxygen.xyz);
+    for (water, oxygen) in (0..).zip(waters) {
+        let partners = polar.partners(oxygen);
         for (index, &one) in partners.iter().enumerate() {
             for &other in &partners[index + 1..] {
-                bridges.extend(polar.bridge(water, oxygen.xyz, [one, other]));
+                bridges.extend(polar.bridge(water, oxygen, [one, other]));
             }
         }
     }
@@ -63,8 +67,7 @@ pub(super) fn find(
 
 /// The donors and acceptors of a structure.
 struct PolarAtoms<'a> {
-    chemistry: &'a Chemistry,
-    xyz: &'a [[i32; 3]],
+    atoms: &'a Atoms<'a>,
     /// The mean of the atoms that are bonded to a donor, and whether it has several.
     bonded: HashMap<u32, ([f64; 3], bool)>,
     reach: i32,
@@ -73,8 +76,9 @@ struct PolarAtoms<'a> {
 }
 
 impl<'a> PolarAtoms<'a> {
-    fn new(chemistry: &'a Chemistry, xyz: &'a [[i32; 3]], reach: i32) -> Self {
-        let bonded = chemistry.bonds().map(|bonds| {
+    fn new(atoms: &'a Atoms<'a>, bonds: impl Iterator<Item = &'a [[u32; 2]]>, reach: i32) -> Self {
+        let xyz = atoms.xyz;
+        let bonded = bonds.map(|bonds| {
             let mean = [0, 1, 2].map(|axis| {
                 let sum = bonds
                     .iter()
@@ -84,13 +88,12 @@ impl<'a> PolarAtoms<'a> {
             (bonds[0][0], (mean, bonds.len() > 1))
         });
         let mut polar = PolarAtoms {
-            chemistry,
-            xyz,
+            atoms,
             bonded: bonded.collect(),
             reach,
             cells: HashMap::new(),
         };
-        for (atom, (roles, &owner)) in (0..).zip(chemistry.roles().iter().zip(chemistry.owners())) {
+        for (atom, (roles, &owner)) in (0..).zip(atoms.roles.iter().zip(atoms.owners)) {
             let is_polar = roles.contains(Roles::DONOR) || roles.contains(Roles::ACCEPTOR);
             if is_polar && owner != u32::MAX {
                 let cell = polar
@@ -125,10 +128,10 @@ impl<'a> PolarAtoms<'a> {
     }
 
     fn is_partner(&self, atom: u32, water: [i32; 3]) -> bool {
-        let square = difference(water, self.xyz[atom as usize]).map(|axis| axis * axis);
+        let square = difference(water, self.atoms.xyz[atom as usize]).map(|axis| axis * axis);
         let square = square.iter().sum::<f64>();
         let is_near = (f64::from(NEAREST).powi(2)..f64::from(self.reach).powi(2)).contains(&square);
-        let roles = self.chemistry.roles()[atom as usize];
+        let roles = self.atoms.roles[atom as usize];
         is_near && (roles.contains(Roles::ACCEPTOR) || self.points_at(atom, water))
     }
 
@@ -139,7 +142,7 @@ impl<'a> PolarAtoms<'a> {
         let Some((bonded, has_several)) = self.bonded.get(&donor) else {
             return true;
         };
-        let here = self.xyz[donor as usize];
+        let here = self.atoms.xyz[donor as usize];
         let away = [0, 1, 2].map(|axis| f64::from(here[axis]) - bonded[axis]);
         let to_water = difference(water, here);
         let distance = to_water.map(|axis| axis * axis).iter().sum::<f64>().sqrt();
@@ -160,8 +163,8 @@ impl<'a> PolarAtoms<'a> {
 
     /// The bridge of a water between two atoms, if they are of different owners and the angle is right.
     fn bridge(&self, water: u32, oxygen: [i32; 3], atoms: [u32; 2]) -> Option<WaterBridge> {
-        let [one, other] = atoms.map(|atom| self.chemistry.owners()[atom as usize]);
-        let apart = atoms.map(|atom| difference(self.xyz[atom as usize], oxygen));
+        let [one, other] = atoms.map(|atom| self.atoms.owners[atom as usize]);
+        let apart = atoms.map(|atom| difference(self.atoms.xyz[atom as usize], oxygen));
         let cosine = cosine(apart[0], apart[1]);
         let is_bridge = one != other && cosine > COSINE_MIN && cosine < COSINE_MAX;
         is_bridge.then(|| WaterBridge {
