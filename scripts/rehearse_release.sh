@@ -183,4 +183,4 @@ if [ ${#left_out[@]} -gt 0 ]; then
     printf '%s\n' "${left_out[@]}"
     exit 3
 fi
-echo "All that a release for $machine has was installed and runs."
+echo "What a release for $machine has was installed, and runs."
