@@ -76,8 +76,9 @@ class Features:
             table: ``residues``, ``chains``, ``structures``, ``contacts`` (with the setting
                 ``contacts.atom``), ``hydrogen_bonds``, ``ligands``, ``interfaces``, ``atoms`` and
                 ``interactions`` (with the features of these names, or ``hydrogen_bonds=True``,
-                ``ligands="keep"``, ``interfaces=True``, ``atoms=True`` and ``interactions=True``), or ``variants`` (with ``annotations`` of
-                variants).
+                ``ligands="keep"``, ``interfaces=True``, ``atoms=True`` and ``interactions=True``),
+                ``water_bridges`` (with ``interaction={"waters": True}``), or ``variants`` (with
+                ``annotations`` of variants).
             progress: Whether the counts of inputs, structures and residues are shown from the first
                 second on. None for where standard error is a terminal, and in notebooks. True shows
                 them elsewhere too, as a line each 5 seconds.
