@@ -497,13 +497,14 @@ fn bridges_of_water_have_a_table_and_change_no_other() {
     );
     let near = bridges(&input, &["--set", "interaction.water_bridge=3.5"]);
     assert!(near.len() < found.len() && !near.is_empty());
-    let chosen = bridges(&input, &["--set", "tables.where=\"auth_asym_id == 'A'\""]);
-    let of_a = |row: &&Value| {
+    let chosen = bridges(&input, &["--where", "auth_seq_id > 100"]);
+    let is_chosen = |row: &&Value| {
         ["1", "2"].iter().all(|end| {
-            row[format!("res_index_{end}")].is_null() || row[format!("auth_asym_id_{end}")] == "A"
+            row[format!("res_index_{end}")].is_null()
+                || row[format!("auth_seq_id_{end}")].as_i64() > Some(100)
         })
     };
-    let expected: Vec<Value> = found.iter().filter(of_a).cloned().collect();
+    let expected: Vec<Value> = found.iter().filter(is_chosen).cloned().collect();
     assert!(!expected.is_empty() && expected.len() < found.len());
     assert_eq!(chosen, expected);
 }
