@@ -70,7 +70,7 @@ pub struct ReadOptions {
     /// The dictionary of components that gives ligands and modified residues their chemistry. What it lacks
     /// has it from the file, from [`Components::frequent`], or from its geometry.
     pub components: Option<Components>,
-    /// The largest distance of a water from both sides of a bridge in 0.001 A, at most 8,000; 0 for no bridges.
+    /// The largest distance of a water from both sides of a bridge in 0.001 A, at most 5,000; 0 for no bridges.
     /// With [`chemistry`](Self::chemistry), [`Structure::waters`](super::Structure::waters) is filled
     /// and the bridges are found ([`Chemistry::water_bridges`](super::Chemistry::water_bridges)). Topologies have none.
     pub water_reach: u32,

@@ -41,6 +41,9 @@ const _: () = assert!(COUNTS == INTERACTION_KINDS.len());
 /// the reach of a search.
 const DISTANCE_MAX: f64 = 8.0;
 
+/// The largest distance of a water from both sides of its bridge, in A: that of the reader.
+const WATER_BRIDGE_MAX: f64 = 5.0;
+
 /// The largest distance of a group's centre from the atom that stands for it, in 0.001 A. A group with
 /// another has atoms in wrong places, and no interaction.
 const CENTRE_MAX: u32 = 3_000;
@@ -211,7 +214,7 @@ impl Feature for Interactions {
             ("interaction.waters", SettingField::Flag(&mut self.waters)),
             (
                 "interaction.water_bridge",
-                SettingField::Length(&mut self.water_bridge, DISTANCE_MAX),
+                SettingField::Length(&mut self.water_bridge, WATER_BRIDGE_MAX),
             ),
             (
                 "interaction.hydrogen_bond",
