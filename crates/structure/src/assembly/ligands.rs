@@ -21,6 +21,10 @@ pub(super) fn copies(
     limits: &ReadLimits,
     atoms: usize,
 ) -> Result<Vec<Ligand>> {
+    // The generators may be many more than the models' atoms.
+    if ligands.is_empty() {
+        return Ok(Vec::new());
+    }
     check_atoms(ligands, generators, limits, atoms)?;
     let mut built = Vec::new();
     let pairs = ligands.iter().enumerate().flat_map(|(index, ligand)| {
