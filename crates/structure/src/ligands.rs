@@ -5,7 +5,7 @@
 //! [`super::conformer`] chooses.
 
 use std::collections::HashSet;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use super::atom_table::{Atom, AtomRun};
 use super::conformer::Conformers;
@@ -65,8 +65,6 @@ impl LigandSelector {
         self.residues
             .gather(model, |run| is_ligand(run).then_some(()));
         let mut links = LinkFinder::default();
-        // The polymer's pLDDT from 0 to 1 has been scaled already.
-        let b_factor_scale = if structure.plddt_scaled { 100.0 } else { 1.0 };
         for residue in &self.residues.residues {
             self.conformers.clear();
             let atoms = self.residues.atoms(model, residue);
@@ -76,33 +74,9 @@ impl LigandSelector {
             };
             let run = &model.runs[residue.head as usize];
             links.add(model, run, is_saccharide(run.comp), atoms);
-            let bonds = model.table.stated_bonds.among(atoms);
-            let radii = structure.radii;
-            let atom = |atom: &Atom| LigandAtom {
-                xyz: atom.xyz,
-                element: atom.element,
-                class: radii.class_of_ligand_atom(run.comp, atom.name, atom.element),
-                b_factor: atom.b_factor * b_factor_scale,
-                details: atom.details(),
-            };
-            let atoms: Vec<LigandAtom> = atoms.iter().map(atom).collect();
-            let names = model.table.chain_names(run.chain);
-            structure.ligands.push(Ligand {
-                auth_asym_id: names.auth_asym_id,
-                label_asym_id: names.label_asym_id,
-                auth_seq_id: run.seq,
-                ins_code: run.ins_code,
-                comp_id: run.comp,
-                kind: match atoms.len() {
-                    _ if is_agent(run) => LigandKind::Agent,
-                    1 => LigandKind::Ion,
-                    _ => LigandKind::Ligand,
-                },
-                // Set below, when all ligands are known.
-                molecule: 0,
-                bonds,
-                atoms: Arc::from(atoms),
-            });
+            // Its molecule is set below, when all ligands are known.
+            let ligand = ligand_of(model, run, atoms, structure);
+            structure.ligands.push(ligand);
         }
         let linked = links.find(model, polymer, structure);
         let found = linked.molecule.into_iter().zip(linked.is_glycan);
@@ -127,28 +101,41 @@ impl LigandSelector {
                 continue;
             };
             let run = &model.runs[residue.head as usize];
-            let names = model.table.chain_names(run.chain);
-            let oxygen = LigandAtom {
-                xyz: oxygen.xyz,
-                element: oxygen.element,
-                class: structure
-                    .radii
-                    .class_of_ligand_atom(run.comp, oxygen.name, oxygen.element),
-                b_factor: oxygen.b_factor,
-                details: oxygen.details(),
-            };
             structure.waters.push(Ligand {
-                auth_asym_id: names.auth_asym_id,
-                label_asym_id: names.label_asym_id,
-                auth_seq_id: run.seq,
-                ins_code: run.ins_code,
-                comp_id: run.comp,
-                kind: LigandKind::Ion,
                 molecule: structure.waters.len() as u32,
-                bonds: Arc::default(),
-                atoms: Arc::new([oxygen]),
+                ..ligand_of(model, run, std::slice::from_ref(oxygen), structure)
             });
         }
+    }
+}
+
+/// A residue that is no polymer, with these of its atoms, as a molecule of its own.
+fn ligand_of(model: ModelRuns, run: &AtomRun, atoms: &[Atom], structure: &Structure) -> Ligand {
+    // The polymer's pLDDT from 0 to 1 has been scaled already.
+    let b_factor_scale = if structure.plddt_scaled { 100.0 } else { 1.0 };
+    let radii = structure.radii;
+    let atom = |atom: &Atom| LigandAtom {
+        xyz: atom.xyz,
+        element: atom.element,
+        class: radii.class_of_ligand_atom(run.comp, atom.name, atom.element),
+        b_factor: atom.b_factor * b_factor_scale,
+        details: atom.details(),
+    };
+    let names = model.table.chain_names(run.chain);
+    Ligand {
+        auth_asym_id: names.auth_asym_id,
+        label_asym_id: names.label_asym_id,
+        auth_seq_id: run.seq,
+        ins_code: run.ins_code,
+        comp_id: run.comp,
+        kind: match atoms.len() {
+            _ if is_agent(run) => LigandKind::Agent,
+            1 => LigandKind::Ion,
+            _ => LigandKind::Ligand,
+        },
+        molecule: 0,
+        bonds: model.table.stated_bonds.among(atoms),
+        atoms: atoms.iter().map(atom).collect(),
     }
 }
 
