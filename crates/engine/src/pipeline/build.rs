@@ -9,6 +9,7 @@ use super::meter::Meter;
 use super::plan::MemoryPlan;
 use super::pool::Pool;
 use super::recorded::{RecordedWorkload, record_buckets, record_config};
+use super::recover::{is_of_worker, start_again};
 use super::reentrancy::EngineId;
 use super::resident::{BufferCopies, Replaceable, ResidentContents};
 use super::slot::{Free, Slot, SlotCount, open_slots};
@@ -92,10 +93,9 @@ pub(super) fn build<W: Workload>(
         .iter()
         .map(|backend| ExclusiveUse::acquire(&**backend));
     let exclusive: Vec<_> = exclusive.collect::<Result<_>>()?;
-    for backend in backends.iter().filter(|backend| backend.is_supervised()) {
-        // An earlier engine may have given the device up.
-        backend.revive()?;
-    }
+    let counters = EngineCounters::default();
+    // An earlier engine may have given a device up.
+    start_lost(backends, &counters, config)?;
     let (mut buckets, mut handles) = record_config(&workload, config, device)?;
     let recording = &buckets.largest().recording;
     if let Some(input) = recording.device_input()
@@ -133,7 +133,7 @@ pub(super) fn build<W: Workload>(
                     program: RecordedWorkload::new(workload, recorded, handles, device, engine),
                     pool,
                     workers: None,
-                    counters: EngineCounters::default(),
+                    counters,
                     meter: Meter::new(slots.len(), backends.len()),
                     batches_given: AtomicU64::new(0),
                     sampler: config.timeline.map(|timeline| {
@@ -159,6 +159,12 @@ pub(super) fn build<W: Workload>(
             }
             Err(error) => error,
         };
+        // A kernel may compile for minutes, in which another process can kill the worker.
+        if is_of_worker(&error) && start_lost(backends, &counters, config)? {
+            tracing::warn!(%error, "a device was lost before its slots were open; they are opened again");
+            (buckets, handles) = record_buckets(&workload, &size.ladder, device)?;
+            continue;
+        }
         let next = match (error.kind(), config.memory_bytes_max) {
             (ErrorKind::OutOfMemory, None) => size.shrink(config.batch),
             (ErrorKind::OutOfMemory, Some(_)) => None,
@@ -171,6 +177,19 @@ pub(super) fn build<W: Workload>(
         shrunk.push(step);
         (buckets, handles) = record_buckets(&workload, &size.ladder, device)?;
     }
+}
+
+/// Restarts the supervised devices that are lost. Returns whether there was one.
+fn start_lost(
+    backends: &[Arc<dyn Backend>],
+    counters: &EngineCounters,
+    config: &EngineConfig,
+) -> Result<bool> {
+    let mut any = false;
+    for backend in backends.iter().filter(|backend| backend.is_supervised()) {
+        any |= start_again(&**backend, counters, config.restarts_max)?;
+    }
+    Ok(any)
 }
 
 fn open<W: Workload>(

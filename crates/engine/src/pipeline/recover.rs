@@ -11,7 +11,7 @@
 //! one restart and blames no item. The batches that were lost run again as they were.
 
 use super::batch::{Batch, Entry, Location};
-use super::counters::add;
+use super::counters::{EngineCounters, add};
 use super::download::{Outgrown, unpack};
 use super::leases::BatchLeases;
 use super::ring::Finished;
@@ -129,45 +129,16 @@ impl<W: Workload> Shared<W> {
     /// batch. No item causes that, so it must not count as a loss.
     fn revive<S>(&self, slot: &mut Slot<S>) -> Result<()> {
         let backend = Arc::clone(slot.backend());
-        self.start_again(&*backend)?;
+        start_again(&*backend, &self.counters, self.restarts_max)?;
         while !slot.take_loss() {
             // The device may have been lost again.
-            if !self.start_again(&*backend)? {
+            if !start_again(&*backend, &self.counters, self.restarts_max)? {
                 let message =
                     "the device still runs a batch that failed, so its slot cannot be used again";
                 return Err(Error::new(ErrorKind::Unavailable, message));
             }
         }
         Ok(())
-    }
-
-    /// Restarts a lost device, and returns whether it was lost. A start that ends before the device
-    /// is open counts as a restart, and is tried again.
-    fn start_again(&self, backend: &dyn Backend) -> Result<bool> {
-        loop {
-            let unstarted = match backend.revive() {
-                Ok(false) => return Ok(false),
-                Ok(true) => None,
-                Err(error) if is_of_worker(&error) => Some(error),
-                Err(error) => {
-                    let message = format!("the lost device cannot be started again: {error}");
-                    return Err(Error::new(ErrorKind::Unavailable, message));
-                }
-            };
-            let restarts = &self.counters.finished.restarts;
-            if restarts.load(Relaxed) >= self.restarts_max {
-                let message = format!("the device was started again {} times", self.restarts_max);
-                return Err(Error::new(ErrorKind::Unavailable, message)
-                    .fix("see the log for what it was lost with, or raise restarts_max"));
-            }
-            add(restarts, 1);
-            match unstarted {
-                None => return Ok(true),
-                Some(error) => {
-                    tracing::warn!(%error, "the device did not start, and is started again")
-                }
-            }
-        }
     }
 
     /// Writes a batch into a slot, runs it, and reads its results.
@@ -265,8 +236,41 @@ fn is_loss(error: &Error) -> bool {
     error.scope() == ErrorScope::Device
 }
 
+/// Restarts a lost device, and returns whether it was lost. A start that ends before the device is
+/// open counts as a restart, and is tried again.
+pub(super) fn start_again(
+    backend: &dyn Backend,
+    counters: &EngineCounters,
+    restarts_max: u64,
+) -> Result<bool> {
+    loop {
+        let unstarted = match backend.revive() {
+            Ok(false) => return Ok(false),
+            Ok(true) => None,
+            Err(error) if is_of_worker(&error) => Some(error),
+            Err(error) => {
+                let message = format!("the lost device cannot be started again: {error}");
+                return Err(Error::new(ErrorKind::Unavailable, message));
+            }
+        };
+        let restarts = &counters.finished.restarts;
+        if restarts.load(Relaxed) >= restarts_max {
+            let message = format!("the device was started again {restarts_max} times");
+            return Err(Error::new(ErrorKind::Unavailable, message)
+                .fix("see the log for what it was lost with, or raise restarts_max"));
+        }
+        add(restarts, 1);
+        match unstarted {
+            None => return Ok(true),
+            Some(error) => {
+                tracing::warn!(%error, "the device did not start, and is started again")
+            }
+        }
+    }
+}
+
 /// Whether the device was lost for a reason outside its work.
-fn is_of_worker(error: &Error) -> bool {
+pub(super) fn is_of_worker(error: &Error) -> bool {
     error.kind() == ErrorKind::Worker
 }
 

@@ -327,6 +327,28 @@ fn a_worker_that_is_killed_from_outside_costs_nothing_but_a_restart() {
 }
 
 #[test]
+fn a_worker_that_is_killed_while_it_starts_for_the_first_time_is_started_again() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    for (kills, opens) in [(2, true), (3, false)] {
+        std::fs::write(file.path(), vec![0; kills]).unwrap();
+        let opened = WorkerBackend::open(options_with(&[(KILLED_STARTS, file.path())]));
+        assert_eq!(
+            std::fs::read(file.path()).unwrap(),
+            [],
+            "{kills} were killed"
+        );
+        match opened {
+            Ok(_) => assert!(opens),
+            Err(error) => {
+                assert!(!opens, "{error}");
+                assert_eq!(error.kind(), ErrorKind::Unavailable);
+                assert!(error.message().contains("SIGKILL"), "{error}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_worker_ends_with_the_process_that_started_it() {
     let (worker, backend) = open();
     let process = worker.process_id().unwrap();

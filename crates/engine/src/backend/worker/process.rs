@@ -222,6 +222,14 @@ impl Workers {
             .fix("name a program that runs workers, such as tapeloop itself, and see its log")
     }
 
+    /// Whether `error`, of [`Workers::did_not_open`], is that of a process that another one killed.
+    pub(super) fn was_signalled(&self, error: &Error) -> bool {
+        let current = self.current.lock();
+        let exit = current.exit.as_ref();
+        error.kind() == ErrorKind::Worker
+            && exit.is_some_and(|exit| exit.cause == ExitCause::Signalled)
+    }
+
     pub(super) fn generation(&self) -> u64 {
         self.generation.load(Acquire)
     }

@@ -28,6 +28,9 @@ const OPEN_TIMEOUT: Duration = Duration::from_secs(60);
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 /// The time limit for a worker to end after it was asked to close.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
+/// The number of times that the first worker is started if another process kills each before it has opened
+/// its device. Later starts count towards the engine's limit.
+const FIRST_STARTS_MAX: u32 = 3;
 
 pub(super) struct Supervisor {
     options: WorkerOptions,
@@ -46,15 +49,27 @@ struct Core {
 }
 
 impl Supervisor {
-    /// Starts the first worker.
+    /// Starts the first worker. One that another process kills meanwhile is started again,
+    /// [`FIRST_STARTS_MAX`] times in all. One that ends otherwise is not: most likely it is another program.
     ///
     /// # Errors
-    /// [`ErrorKind::Unavailable`] for a program that is not a worker, also if it ends while it
-    /// starts; the error that the worker reports for its device.
+    /// [`ErrorKind::Unavailable`] for a program that is not a worker, and for one that ends or is
+    /// killed while it starts; the error that the worker reports for its device.
     pub(super) fn start(options: WorkerOptions) -> Result<(Arc<Supervisor>, Opened)> {
         let workers = Workers::new(END_TIMEOUT);
         let restart_state = RestartState::default();
-        let started = start_worker(&workers, &options, &restart_state);
+        let mut start = 1;
+        let started = loop {
+            let started = start_worker(&workers, &options, &restart_state);
+            match &started {
+                Err(error) if start < FIRST_STARTS_MAX && workers.was_signalled(error) => {
+                    tracing::warn!(%error, "the first worker was killed, and is started again");
+                    start += 1;
+                    workers.wait_for_end()?;
+                }
+                _ => break started,
+            }
+        };
         let (link, opened) = started.map_err(|error| match error.kind() {
             ErrorKind::Worker => Error::new(ErrorKind::Unavailable, error.message())
                 .fix(error.fix_text().unwrap_or_default()),
