@@ -23,8 +23,8 @@ from typing import Any, Literal, TypedDict
 
 WIDTH = 100
 
-# The inputs and the features are arguments of their own, and only a run has an output folder.
-ARGUMENTS = ("input", "output", "features")
+# The inputs and the features are arguments of their own, and only a run has folders of tables and of a timeline.
+ARGUMENTS = ("input", "output", "timeline", "features")
 
 
 def class_of(table: str) -> str:
@@ -64,8 +64,8 @@ def page() -> str:
     for table, lines in tables.items():
         parts.append(declaration(class_of(table), "TypedDict", f"Keys of the table ``{table}``.", lines))
     parts.append(declaration("Settings", "TypedDict", "Keys of the config file.", settings))
-    features = [entry("features", arguments["features"])]
-    parts.append(declaration("RunSettings", "Settings", "The settings of ``run``.", features))
+    of_run = [entry(key, arguments[key]) for key in ("features", "timeline")]
+    parts.append(declaration("RunSettings", "Settings", "The settings of ``run``.", of_run))
     return "".join(parts)
 
 

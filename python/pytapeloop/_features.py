@@ -40,8 +40,8 @@ class Features:
             setting. None for all features, without those.
         on_reject: What happens after a call if inputs were rejected: a ``RejectedWarning``
             (``"warn"``), a ``TapeloopError`` (``"raise"``), or nothing (``"ignore"``).
-        settings: Keys of the config file except ``input`` and ``output``. Keys in tables are nested
-            or dotted: ``sasa={"points": 256}`` or ``**{"sasa.points": 256}``.
+        settings: Keys of the config file except ``input``, ``output`` and ``timeline``. Keys in tables are
+            nested or dotted: ``sasa={"points": 256}`` or ``**{"sasa.points": 256}``.
 
     Raises:
         ConfigError: A setting is wrong; the message lists all that are.

@@ -271,7 +271,6 @@ class Settings(TypedDict, total=False):
     wait: Literal["block", "spin", "sleep"]
     batch: Batch
     memory_bytes_max: int
-    timeline: str | PathLike[str]
     tables: Tables
 
 
@@ -279,3 +278,4 @@ class RunSettings(Settings, total=False):
     """The settings of ``run``."""
 
     features: str | Sequence[str]
+    timeline: str | PathLike[str]

@@ -207,8 +207,9 @@ def test_mistakes_are_errors_that_name_them(samples, tmp_path):
         deep = [deep]
     with pytest.raises(pytapeloop.ConfigError, match="settings: .*recursion"):
         pytapeloop.Features(annotations=deep)
-    with pytest.raises(pytapeloop.ConfigError, match="`input`"):
-        pytapeloop.Features(input=["1a8o.pdb"])
+    for key in ("input", "output", "timeline"):
+        with pytest.raises(pytapeloop.ConfigError, match=f"`{key}` is not a setting of an engine"):
+            pytapeloop.Features(**{key: "folder"})
     for inputs, match in [("a\0b", "null byte"), (["x" * 1000] * 10_000, "fix: .*@FILE")]:
         with pytest.raises(pytapeloop.TapeloopError, match=f"cannot be started: .*{match}"):
             pytapeloop.run(inputs=inputs, output=tmp_path / "none")

@@ -34,6 +34,13 @@ use tapeloop_structure::internal::BudgetShare;
 /// Record batches that wait for the reader.
 const BATCHES_AHEAD: usize = 2;
 
+/// Config keys of a run, which an engine does not have, each with what to do in its place.
+const RUN_KEYS: [(&str, &str); 3] = [
+    ("input", "give the inputs to each stream"),
+    ("output", "write the tables that a stream yields, or use `run`"),
+    ("timeline", "use `run`, which writes a timeline"),
+];
+
 /// An engine that computes features into record batches. It is made once, and reads any number of
 /// inputs, one stream after the other.
 pub struct FeatureEngine {
@@ -61,18 +68,20 @@ pub enum Inputs {
 }
 
 impl FeatureEngine {
-    /// Starts an engine. `settings` are keys of the config file, except `input` and `output`:
-    /// `{"features": ["sasa"], "sasa.points": 256}`.
+    /// Starts an engine. `settings` are keys of the config file, except `input`, `output` and
+    /// `timeline`: `{"features": ["sasa"], "sasa.points": 256}`.
     ///
     /// # Errors
     /// - [`ErrorKind::Config`](tapeloop::ErrorKind::Config) lists all settings that are wrong.
     /// - Those of [`Engine::new`] and of [`select`](tapeloop::backend::select).
     pub fn new(settings: &Map<String, Json>) -> Result<Self> {
-        let config = Config::resolve(RawConfig::of_settings(settings)?)?;
-        if !config.input.is_empty() {
-            let error = Error::config("`input` is not a setting of an engine");
-            return Err(error.fix("give the inputs to each stream"));
+        for (key, fix) in RUN_KEYS {
+            if settings.contains_key(key) {
+                let message = format!("`{key}` is not a setting of an engine");
+                return Err(Error::config(message).fix(fix));
+            }
         }
+        let config = Config::resolve(RawConfig::of_settings(settings)?)?;
         FeatureEngine::of_plan(Plan::of_any_input(config)?)
     }
 
