@@ -459,6 +459,15 @@ impl<W: Workload> Batcher<W> {
 
     #[cold]
     fn too_large_error(&self, extent: Extent) -> Error {
+        let axis = extent.first_excess(self.max);
+        if let Some(axis) = axis.filter(|axis| *axis >= self.axes.len()) {
+            let (length, axes) = (extent[axis], self.axes.join(", "));
+            let message = format!(
+                "the item's extent has {length} along axis {axis}, and the workload's axes are {axes}"
+            );
+            return Error::usage(message)
+                .fix("return as many lengths as `Workload::axes` has names");
+        }
         let excess = beyond(self.axes, extent, self.max);
         let excess = excess.expect("an extent that does not fit exceeds along an axis");
         Error::new(ErrorKind::Capacity, format!("the item has {excess}"))

@@ -450,10 +450,11 @@ impl<W: Workload> Drop for Dispatcher<W> {
 }
 
 impl<W: Workload> TicketEngine<W> for Dispatcher<W> {
-    fn help(self: Arc<Self>, is_over: &dyn Fn() -> bool) {
+    fn help(self: Arc<Self>, takes_batches: bool, is_over: &dyn Fn() -> bool) {
         let breaks = BreaksOnPanic::new(&self);
         let inside = InsideEngine::enter(self.shared.engine);
-        for (device, batches) in self.inboxes.iter().enumerate() {
+        let inboxes = self.inboxes.iter().filter(|_| takes_batches);
+        for (device, batches) in inboxes.enumerate() {
             let mut was_woken = false;
             while !is_over()
                 && let Ok(message) = batches.try_recv()

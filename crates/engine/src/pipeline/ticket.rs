@@ -122,6 +122,9 @@ impl<W: Workload> Ticket<W> {
     /// Waits for the item and its result, but not for longer than `timeout`. `None` if the result is
     /// not ready then; the ticket can be waited for again.
     ///
+    /// On the CPU [`Ticket::wait`] computes small batches that no other thread has begun, which nothing
+    /// interrupts. So this does not: the engine's own thread computes them, one after the other.
+    ///
     /// # Errors
     /// The errors of [`Ticket::wait`], and [`ErrorKind::Usage`] if the ticket has returned its
     /// result.

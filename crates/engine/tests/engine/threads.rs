@@ -14,6 +14,10 @@ use tapeloop_engine::workload::{Completion, Extent};
 use tapeloop_engine::{Error, ErrorKind};
 
 fn engine(config: &EngineConfig, threads: usize) -> Engine<Scale> {
+    engine_of(Scale::new(2.0), config, threads)
+}
+
+fn engine_of(workload: Scale, config: &EngineConfig, threads: usize) -> Engine<Scale> {
     let pool = Arc::new(
         ThreadPoolBuilder::new()
             .num_threads(threads)
@@ -21,7 +25,7 @@ fn engine(config: &EngineConfig, threads: usize) -> Engine<Scale> {
             .unwrap(),
     );
     let backend: Arc<dyn Backend> = Arc::new(CpuBackend::new(Arc::clone(&pool)));
-    Engine::new(Scale::new(2.0), &[backend], pool, config).unwrap()
+    Engine::new(workload, &[backend], pool, config).unwrap()
 }
 
 #[test]
@@ -203,6 +207,35 @@ fn a_wait_ends_when_its_time_is_over_and_the_ticket_stays() {
     assert_eq!(done.unwrap().result.unwrap().0, [2.0]);
 }
 
+#[test]
+fn a_wait_ends_when_its_time_is_over_while_a_twin_runs() {
+    let (on, end) = bounded::<()>(0);
+    let workload = Scale::with(2.0, move |_| {
+        let _ = end.recv_timeout(Duration::from_secs(5));
+    });
+    let engine = engine_of(workload, &EngineConfig::new([500, 500]), 1);
+    let mut ticket = engine.submit(vec![1.0]).unwrap();
+    let early = ticket.wait_timeout(Duration::from_millis(5)).unwrap();
+    assert!(early.is_none(), "the twin goes on");
+    drop(on);
+    assert_eq!(ticket.wait().unwrap().result.unwrap().0, [2.0]);
+}
+
+#[test]
+fn a_wait_with_a_time_on_the_only_thread_that_computes_ends_with_the_result() {
+    let pool = Arc::new(ThreadPoolBuilder::new().num_threads(1).build().unwrap());
+    let backend: Arc<dyn Backend> = Arc::new(CpuBackend::new(Arc::clone(&pool)));
+    let mut config = EngineConfig::new([500, 500]);
+    (config.close, config.batch_wait) = (Close::Full, Duration::from_secs(3600));
+    let engine = Engine::new(Scale::new(2.0), &[backend], Arc::clone(&pool), &config).unwrap();
+    let mut ticket = engine.submit(vec![1.0]).unwrap();
+    let done = pool.install(|| {
+        std::thread::scope(|scope| scope.spawn(|| engine.flush()).join().unwrap()).unwrap();
+        ticket.wait_timeout(Duration::from_secs(5)).unwrap()
+    });
+    assert_eq!(done.expect("this thread computes").result.unwrap().0, [2.0]);
+}
+
 /// A task that keeps the thread which wakes it, until the test ends.
 struct Keeps {
     kept: Sender<()>,
@@ -229,9 +262,11 @@ fn a_thread_that_waits_computes_what_no_other_thread_has_begun() {
     engine.flush().unwrap();
     was_kept.recv().unwrap();
     // The engine's own thread is kept by now.
-    let mut second = engine.submit(vec![3.0]).unwrap();
+    let second = engine.submit(vec![3.0]).unwrap();
     engine.flush().unwrap();
-    let done = second.wait_timeout(Duration::from_secs(60)).unwrap();
+    let (sent, done) = bounded(1);
+    std::thread::spawn(move || sent.send(second.wait()));
+    let done = done.recv_timeout(Duration::from_secs(60)).unwrap();
     assert_eq!(done.unwrap().result.unwrap().0, [6.0]);
     drop(on);
 }

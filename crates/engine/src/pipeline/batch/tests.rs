@@ -58,6 +58,21 @@ fn lengths(batch: &Batch<Lengths>) -> Vec<u32> {
 }
 
 #[test]
+fn an_extent_along_an_axis_that_the_workload_has_not_is_an_error_that_names_the_axes() {
+    let mut batcher = batcher(Duration::MAX);
+    let (extent, options) = (Extent::from([1, 3]), SubmitOptions::default());
+    let mut closed = batcher.push(1, Ok(extent), Instant::now(), &options);
+    let refused = closed.pop().unwrap();
+    let error = refused.entries[0].location.as_ref().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Usage);
+    let text = error.to_string();
+    assert!(
+        text.contains("3 along axis 1") && text.contains("elements"),
+        "{text}"
+    );
+}
+
+#[test]
 fn a_batch_closes_when_it_is_full_and_before_the_item_that_exceeds_it() {
     let (mut batcher, now) = (batcher(Duration::MAX), Instant::now());
     let none: [Vec<u32>; 0] = [];

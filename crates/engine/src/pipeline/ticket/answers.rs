@@ -20,9 +20,9 @@ const ANSWERS_MAX: usize = 4096;
 
 /// The engine of tickets.
 pub(crate) trait TicketEngine<W: Workload>: Send + Sync {
-    /// Computes batches that the engine's own threads have not begun, until `is_over` or until there
-    /// is none.
-    fn help(self: Arc<Self>, is_over: &dyn Fn() -> bool);
+    /// If `takes_batches`, computes batches that the engine's own threads have not begun, until `is_over`
+    /// or until there is none. A thread of the engine's pool runs other work of the pool then.
+    fn help(self: Arc<Self>, takes_batches: bool, is_over: &dyn Fn() -> bool);
 
     /// Takes `items` out of the batch with these answers and passes them to `take`, which runs none
     /// of the embedder's code. Returns false, and does nothing, if the batch has a slot.
@@ -147,7 +147,8 @@ impl<W: Workload> Answers<W> {
     fn wait_for(&self, first: u32, end: Option<Instant>) -> Result<bool> {
         self.check_can_wait(first)?;
         let is_over = || end.is_some_and(|end| Instant::now() >= end);
-        self.help(&|| self.is_done(first) || is_over());
+        // Nothing interrupts a batch that this thread computes, so `end` would pass unseen.
+        self.help(end.is_none(), &|| self.is_done(first) || is_over());
         spin(|| self.is_done(first) || is_over());
         let mut state = self.state.lock();
         while state.is_pending(first) {
@@ -160,11 +161,11 @@ impl<W: Workload> Answers<W> {
         Ok(true)
     }
 
-    fn help(&self, is_over: &dyn Fn() -> bool) {
+    fn help(&self, takes_batches: bool, is_over: &dyn Fn() -> bool) {
         let owner = self.owner.as_ref();
         let owner = owner.filter(|owner| owner.helps && !is_inside_any());
         if let Some(engine) = owner.and_then(|owner| owner.engine.upgrade()) {
-            engine.help(is_over);
+            engine.help(takes_batches, is_over);
         }
     }
 
