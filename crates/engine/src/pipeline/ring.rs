@@ -236,12 +236,15 @@ impl<B> InFlightSet<B> {
     }
 }
 
-/// Waits for batches with a deadline on supervised devices: such a device outlives its slots, and
-/// nothing else would stop work that does not end.
+/// Waits for batches with a deadline, but for those of the CPU. A supervised device outlives its slots, and
+/// nothing else would stop work that does not end; on another one a slot waits for its work when it is
+/// dropped, without a deadline.
 impl<B> Drop for InFlightSet<B> {
     fn drop(&mut self) {
         let is_left = |slot: &Slot<_>| {
-            slot.has_deadline() && slot.check_process().is_ok() && slot.backend().is_supervised()
+            let is_cpu = || slot.backend().device().shares_host_memory;
+            let is_waited_for = || slot.backend().is_supervised() || !is_cpu();
+            slot.has_deadline() && slot.check_process().is_ok() && is_waited_for()
         };
         self.slots.retain(is_left);
         let finished = std::iter::from_fn(|| self.wait(Wait::Block));

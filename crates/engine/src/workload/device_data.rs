@@ -93,7 +93,8 @@ impl<'a> DeviceInputs<'a> {
     ///
     /// # Errors
     /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) for a device that is no GPU of this
-    /// process, and for [`Mode::Resident`](crate::Mode::Resident).
+    /// process, and for [`Mode::Resident`](crate::Mode::Resident). The batch fails with
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) if a capture has recorded the event.
     pub fn wait_for(&mut self, event: ExternalEvent) -> Result<()> {
         self.target.wait_for(event)
     }

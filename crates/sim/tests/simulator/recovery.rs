@@ -14,8 +14,8 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tapeloop_conformance::program::policies;
-use tapeloop_engine::backend::Backend;
 use tapeloop_engine::backend::DeviceInfo;
+use tapeloop_engine::backend::{Backend, Space};
 use tapeloop_engine::pipeline::{Close, Counters, Engine, EngineConfig, Pipeline, Ring, Wait};
 use tapeloop_engine::record::Recorder;
 use tapeloop_engine::replay::{Policy, Verify};
@@ -452,5 +452,27 @@ fn a_ring_goes_on_when_its_device_was_brought_back() {
     }
     assert_eq!(failures, 1);
     drop(ring);
+    assert_clean(&sim);
+}
+
+#[test]
+fn a_ring_that_is_dropped_in_flight_gives_the_device_up_after_the_deadline() {
+    let program = tapeloop_conformance::program::Program::new();
+    let (sim, backend) = device_with(SimOptions {
+        faults: vec![Fault::Endless { launch: 0 }],
+        ..SimOptions::seeded(3)
+    });
+    let policy = Policy {
+        verify: Verify::Off,
+        deadline: Some(Duration::from_millis(20)),
+        ..Policy::default()
+    };
+    let mut ring = Ring::<()>::new(&backend, &program.buckets, 1, &policy, Wait::Block).unwrap();
+    let mut slot = ring.acquire().unwrap();
+    slot.write_header(Extent::from([4]), 1);
+    ring.submit(slot, Extent::from([4]), ()).unwrap();
+    drop(ring);
+    let lost = backend.allocate(Space::Device, 64).unwrap_err();
+    assert_eq!(lost.kind(), ErrorKind::Deadline);
     assert_clean(&sim);
 }

@@ -51,6 +51,8 @@ pub(super) struct State {
     pub(super) capture: Option<(u32, ThreadId)>,
     /// The result of an update of a graph and its reason, if not 0.
     pub(super) update_returns: (i32, u32),
+    /// An event that was recorded in a capture of other code.
+    pub(super) captured_event: usize,
     /// The streams that wait for events, with these.
     pub(super) stream_waits: Vec<(usize, usize)>,
     /// The priorities of the streams that were created with one.

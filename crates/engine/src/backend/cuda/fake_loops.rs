@@ -394,6 +394,9 @@ pub(super) fn install(driver: &mut Driver) {
         result_codes::SUCCESS
     }
     extern "C" fn query(event: sys::CUevent) -> i32 {
+        if state(|state| state.captured_event == event as usize) {
+            return result_codes::INVALID_VALUE;
+        }
         let runs = state(|state| {
             let stream = state.loops.recorded.get(&(event as usize));
             let running = stream.and_then(|stream| state.loops.running.get(stream));

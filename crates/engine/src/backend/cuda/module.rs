@@ -270,7 +270,9 @@ impl Functions {
                 .with_code(result_codes::NOT_FOUND)
                 .fix("declare it extern \"C\" __global__ in the source, and check the name")
         };
-        let name = CString::new(kernel).map_err(|_| missing())?;
+        // The driver takes an empty name for a mistake of its caller.
+        let name = CString::new(kernel).ok().filter(|name| !name.is_empty());
+        let name = name.ok_or_else(missing)?;
         let mut raw = std::ptr::null_mut();
         // SAFETY: `raw` and `name` outlive the call, and the module is alive.
         let result = unsafe { (driver.cuModuleGetFunction)(&mut raw, module.raw, name.as_ptr()) };
@@ -535,16 +537,25 @@ mod tests {
         fake_driver::state(|state| state.loops.loads_modules = true);
         let compiler = Compiler::new(&CudaOptions::default(), 0);
         let functions = Functions::new(&session.context(), compiler);
-        let load = |code: &[u8]| {
+        let load_named = |name: &str, code: &[u8]| {
             let image = Image::compiled("image", code);
-            let kernel = Kernel::new("kernel").structure("args", size_of::<LoopArgs>(), &[]);
+            let kernel = Kernel::new(name).structure("args", size_of::<LoopArgs>(), &[]);
             // SAFETY: it is loaded and not launched.
-            functions.load(&unsafe { kernel.code(&image) }).unwrap()
+            functions.load(&unsafe { kernel.code(&image) })
         };
+        let load = |code: &[u8]| load_named("kernel", code).unwrap();
         let ptx = |name: &str| format!(".version 8.0\n// {name}\n").into_bytes();
         let [one, other] = ["one", "other"].map(ptx);
         assert_eq!(load(&one), load(&one));
         assert_ne!(load(&one), load(&other));
         assert_eq!(functions.modules.lock().len(), 2);
+        for name in ["", "a\0b"] {
+            let error = load_named(name, &one).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Kernel);
+            assert!(
+                error.to_string().contains("image has no kernel named"),
+                "{error}"
+            );
+        }
     }
 }

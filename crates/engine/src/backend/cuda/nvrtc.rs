@@ -199,9 +199,9 @@ impl Nvrtc {
     /// Compiles `source`; an error carries the compiler's messages.
     pub(super) fn compile(&self, source: &CudaSource, target: Target) -> Result<Vec<u8>> {
         let program = self.program(source)?;
-        let mut options = vec![c_string(&target.option())?];
+        let mut options = vec![c_string("an option", &target.option())?];
         for option in &source.options {
-            options.push(c_string(option)?);
+            options.push(c_string("an option", option)?);
         }
         let pointers: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();
         let functions = &self.functions;
@@ -228,13 +228,13 @@ impl Nvrtc {
     }
 
     fn program(&self, source: &CudaSource) -> Result<OpenProgram<'_>> {
-        let text = c_string(&source.text)?;
-        let file = c_string(&source.file)?;
+        let text = c_string("the text", &source.text)?;
+        let file = c_string("the file's name", &source.file)?;
         let mut names = Vec::new();
         let mut texts = Vec::new();
         for (name, text) in &source.headers {
-            names.push(c_string(name)?);
-            texts.push(c_string(text)?);
+            names.push(c_string("the name of a header", name)?);
+            texts.push(c_string("the text of a header", text)?);
         }
         let names: Vec<*const c_char> = names.iter().map(|name| name.as_ptr()).collect();
         let texts: Vec<*const c_char> = texts.iter().map(|text| text.as_ptr()).collect();
@@ -277,8 +277,11 @@ fn open_builtins(nvrtc: &Path, (major, minor): (i32, i32)) -> Option<Library> {
         .flatten()
 }
 
-fn c_string(text: &str) -> Result<CString> {
-    CString::new(text).map_err(|_| Error::new(ErrorKind::Kernel, "CUDA source holds a zero byte"))
+fn c_string(what: &str, text: &str) -> Result<CString> {
+    CString::new(text).map_err(|_| {
+        let message = format!("{what} of CUDA source holds a zero byte");
+        Error::new(ErrorKind::Kernel, message)
+    })
 }
 
 /// A program being compiled.
@@ -330,6 +333,16 @@ mod tests {
         assert_eq!(Target::choose(&supported, (8, 9)), Some(Target::Ptx(86)));
         assert_eq!(Target::choose(&supported, (12, 0)), Some(Target::Ptx(100)));
         assert_eq!(Target::choose(&supported, (6, 1)), None);
+    }
+
+    #[test]
+    fn a_zero_byte_is_refused_with_where_it_is() {
+        let error = c_string("the name of a header", "a\0b").unwrap_err();
+        assert!(
+            error.to_string().contains("the name of a header"),
+            "{error}"
+        );
+        assert!(c_string("an option", "-G").is_ok());
     }
 
     #[test]

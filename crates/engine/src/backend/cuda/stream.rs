@@ -3,7 +3,7 @@
 use super::context::Context;
 use super::result_codes;
 use crate::backend::{Call, ExternalEvent, Priority};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use cudarc::driver::sys::{self, CUevent_flags, CUstream_flags};
 use std::ffi::c_int;
 use std::sync::Arc;
@@ -123,9 +123,19 @@ impl Stream {
     }
 
     /// Makes later work of the stream wait for an event of other code.
+    ///
+    /// An event that a capture recorded is refused: the wait would make the stream a part of the
+    /// capture, and none of its work would run.
     pub(super) fn wait_for_external(&self, event: &ExternalEvent) -> Result<()> {
         let driver = self.context.bind_for(Call::Submission)?;
         let raw = event.handle() as sys::CUevent;
+        // SAFETY: the event lives as long as the caller's reference to it, as its maker has promised.
+        let queried = unsafe { (driver.cuEventQuery)(raw) };
+        if queried == result_codes::INVALID_VALUE || result_codes::is_of_capture(queried) {
+            let message = "a batch cannot wait for an event that was recorded in a capture";
+            return Err(Error::usage(message)
+                .fix("end the capture, launch its graph, and record the event behind that"));
+        }
         // SAFETY: the stream lives as long as `self`, and the event as long as the caller's reference
         // to it, as its maker has promised.
         self.context.check("cuStreamWaitEvent", unsafe {

@@ -56,7 +56,9 @@ impl Slot<Filling> {
     ///
     /// # Errors
     /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) for a device that is no GPU of this
-    /// process, and for [`Mode::Resident`], as batches of a loop on the device are in no stream.
+    /// process, and for [`Mode::Resident`], as batches of a loop on the device are in no stream. The
+    /// submission fails with [`ErrorKind::Usage`](crate::ErrorKind::Usage) if a capture has recorded the
+    /// event.
     pub fn wait_for(&mut self, event: ExternalEvent) -> Result<()> {
         self.core.check_events()?;
         self.state.0.waits_for.push(event);

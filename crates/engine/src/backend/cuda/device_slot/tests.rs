@@ -97,6 +97,22 @@ fn events_of_other_code_are_waited_for_and_recorded_in_the_slot_s_own_stream() {
 }
 
 #[test]
+fn an_event_of_a_capture_is_refused_before_the_stream_waits_for_it() {
+    let session = Session::new();
+    let context = session.context();
+    // SAFETY: the driver without a device does not look at events.
+    let event = unsafe { ExternalEvent::from_raw(0x70) };
+    let mut own = slot(&context).unwrap();
+    fake_driver::state(|state| state.captured_event = 0x70);
+    let error = own.wait_for_event(&event).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Usage);
+    assert!(error.to_string().contains("capture"), "{error}");
+    assert!(fake_driver::state(|state| state.stream_waits.is_empty()));
+    fake_driver::state(|state| state.captured_event = 0);
+    own.wait_for_event(&event).unwrap();
+}
+
+#[test]
 fn a_graph_of_an_urgent_slot_is_not_made_resident() {
     let session = Session::new();
     fake_driver::state(|state| state.loops.loads_modules = true);
