@@ -308,19 +308,34 @@ impl FeatureConfig {
             return Err(Error::config("no feature is asked for"));
         }
         let features: Vec<_> = self.features.iter().map(|f| f.name().to_owned()).collect();
-        let columns = TableName::ALL.into_iter().map(|table| -> Vec<_> {
+        if let Some(name) = first_repeat(&features) {
+            let error = Error::config(format!("feature {name} is asked for twice"));
+            return Err(error.fix("leave one of them out"));
+        }
+        for table in TableName::ALL {
             let columns = self.columns(table).into_iter();
-            columns.map(|column| column.name).collect()
-        });
-        let mut names = std::iter::once(features).chain(columns);
-        let repeat = names.find_map(|names| first_repeat(&names));
-        if let Some(name) = repeat {
-            return Err(Error::config(format!("{name} is asked for twice")));
+            let columns: Vec<_> = columns.map(|column| column.name).collect();
+            if let Some(name) = first_repeat(&columns) {
+                return Err(self.taken_error(table, &name));
+            }
         }
         self.chosen_names()
             .try_for_each(|name| self.check_settings(name))?;
         self.check_tags()?;
         self.check_all_compute()
+    }
+
+    /// The error of a column that a kernel of the user's own writes, and a feature or another kernel too.
+    fn taken_error(&self, table: TableName, name: &str) -> Error {
+        let is_it = |column: ColumnDecl| column.table == table && column.name == name;
+        let mut kernels = self.own_kernels.iter().rev();
+        let writer = kernels.find(|kernel| kernel.columns().any(is_it));
+        let writer = writer.map_or_else(|| "features".to_owned(), OwnKernel::name);
+        let message = format!(
+            "{writer} has the column {name:?}, which a feature or another kernel has already"
+        );
+        Error::config(message)
+            .fix("rename the kernel's parameter, or leave the kernel or the feature out")
     }
 
     /// Checks that the tags of atoms hold their radii, if a kernel of the user's own reads the tags.

@@ -231,6 +231,10 @@ impl Declarations {
                     *position += 1;
                     bounds = self.group(position);
                 }
+                Some("__cluster_dims__" | "__maxnreg__" | "__block_size__" | "__attribute__") => {
+                    *position += 1;
+                    self.group(position);
+                }
                 Some(_) => {
                     name = Some(token);
                     *position += 1;
@@ -244,8 +248,10 @@ impl Declarations {
             return Ok(None);
         };
         let mut parameters = Vec::new();
-        for part in split(list, ',') {
-            self.add_parameters(part, None, &mut parameters)?;
+        if !list.is_empty() {
+            for part in split(list, ',') {
+                self.add_parameters(part, name, None, &mut parameters)?;
+            }
         }
         let first = bounds.and_then(|list| split(list, ',').next());
         let block_threads = first.and_then(|tokens| self.constant_product(tokens));
@@ -271,9 +277,11 @@ impl Declarations {
         None
     }
 
+    /// Adds the parameters of a part of a list, which `place` has.
     fn add_parameters(
         &self,
         tokens: &[Token],
+        place: &Token,
         macro_name: Option<&str>,
         parameters: &mut Vec<Parameter>,
     ) -> Result<()> {
@@ -284,12 +292,15 @@ impl Declarations {
                 return Ok(());
             }
             if let Some(body) = self.macros.get(name).filter(|_| macro_name.is_none()) {
+                if body.is_empty() {
+                    return Ok(());
+                }
                 return split(body, ',')
-                    .try_for_each(|part| self.add_parameters(part, Some(name), parameters));
+                    .try_for_each(|part| self.add_parameters(part, token, Some(name), parameters));
             }
         }
         if tokens.is_empty() {
-            return Ok(());
+            return place.error("the list of parameters has an empty place");
         }
         let declared = declare(tokens)?;
         let Some(name) = declared.name else {

@@ -21,6 +21,10 @@ pub struct StructLayout {
 /// The largest struct in bytes that is laid out. As a value CUDA takes far less.
 const BYTES_MAX: usize = 1 << 24;
 
+/// Where the last pointer of a struct ends at the most, in bytes: each pointer is listed, and CUDA takes
+/// no more bytes of parameters.
+const POINTERS_END_MAX: usize = 32_764;
+
 /// Sizes and alignments, by name, of the inner structs that have been laid out.
 type InnerLayouts = BTreeMap<String, (usize, usize)>;
 
@@ -175,6 +179,11 @@ impl Declarations {
                 return declarator[0].error(too_large());
             }
             if let Some(access) = declared.pointer {
+                if offset + length * bytes > POINTERS_END_MAX {
+                    let message =
+                        format!("the struct has pointers behind {POINTERS_END_MAX} bytes");
+                    return declarator[0].error(message);
+                }
                 let pointers =
                     (0..length).map(|index| (offset + 8 * index, access, declared.element.clone()));
                 layout.pointers.extend(pointers);

@@ -223,6 +223,44 @@ fn what_a_struct_cannot_have_is_an_error() {
 }
 
 #[test]
+fn attributes_before_the_name_are_no_parameters() {
+    let text = "extern \"C\" __global__ void __attribute__((used)) __cluster_dims__(2, 1, 1) \
+                __launch_bounds__(64) __maxnreg__(32) f(float* x) {}";
+    let kernel = &Declarations::parse(text).kernels().unwrap()[0];
+    assert_eq!((&*kernel.name, kernel.block_threads), ("f", Some(64)));
+    assert_eq!(kernel.parameters[0].name, "x");
+}
+
+#[test]
+fn pointers_are_listed_as_far_as_a_kernel_can_be_passed_them() {
+    let layout = |count: u32| {
+        Declarations::parse(&format!("struct S {{ float* a[{count}]; }};")).layout("S")
+    };
+    assert_eq!(layout(4_095).unwrap().pointers.len(), 4_095);
+    let error = layout(4_096).unwrap_err();
+    assert!(error.message.contains("32764"), "{error}");
+}
+
+#[test]
+fn an_empty_place_in_a_list_of_parameters_is_an_error() {
+    for text in ["f(int a,, int b)", "f(int a,)", "f(,)"] {
+        let error = Declarations::parse(&format!("__global__ void\n{text} {{}}")).kernels();
+        let error = error.unwrap_err();
+        assert!(
+            error.line == 2 && error.message.contains("empty place"),
+            "{error}"
+        );
+    }
+    for text in ["f()", "f(void)", "f(NONE)"] {
+        let text = format!("#define NONE\n__global__ void {text} {{}}");
+        assert_eq!(
+            Declarations::parse(&text).kernels().unwrap()[0].parameters,
+            []
+        );
+    }
+}
+
+#[test]
 fn no_text_makes_the_reader_panic() {
     let kernel = "#define K(x) __global__ void\nK(1) a(const int* b[], S c) { \"\\é\" } /* é";
     let structs = "struct alignas(0) S { int a[2], *b; S c; }; struct alignas(8) S {{ float[3] }";
@@ -253,5 +291,9 @@ fn reading_takes_time_in_proportion_to_the_text() {
     let text = format!("#define P {parameters}float b\n__global__ void f({uses}float c) {{}}");
     let error = Declarations::parse(&text).kernels().unwrap_err();
     assert!(error.message.contains("1024"), "{error}");
+    // A macro of nothing but commas, many times.
+    let commas = format!("#define P {}\n__global__ void\nf(", ",".repeat(30_000));
+    let error = Declarations::parse(&(commas + &uses + "float c) {}")).kernels();
+    assert_eq!(error.unwrap_err().line, 3);
     assert!(start.elapsed().as_secs() < 10, "{:?}", start.elapsed());
 }

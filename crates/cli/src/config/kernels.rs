@@ -10,6 +10,7 @@ use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 use tapeloop::features::{OwnColumn, OwnKernel, OwnKernelSettings, TableName, Threads};
+use tapeloop::record::BUFFERS_MAX;
 use tapeloop_files::text_of;
 use toml::Value;
 
@@ -68,6 +69,15 @@ fn read_kernels(keys: &mut Resolver) -> (Vec<OwnKernel>, Vec<Json>) {
             "names code to run, and the config file is not trusted (fix: give --trust-config if \
              you trust the file)",
         );
+        return none;
+    }
+    // Each takes a buffer for each of its columns.
+    if tables.len() > BUFFERS_MAX {
+        let message = format!(
+            "has {} kernels, and a run has at most {BUFFERS_MAX}",
+            tables.len()
+        );
+        keys.problem(KEY, message);
         return none;
     }
     let mut kernels = Vec::new();

@@ -94,8 +94,43 @@ fn tables_of_kernels_with_mistakes_are_refused() {
     check("file = \"near.cu\"\nentry = \"far\"", "far .. near");
     let columns = "values = { radius = 1 }\ncolumns = { near = { per = \"atom\" } }";
     check(&format!("file = \"near.cu\"\n{columns}"), "per is \"atom\"");
+    let many = "\n[[kernel]]\nfile = \"near.cu\"\n".repeat(300);
+    check(
+        &format!("file = \"near.cu\"\n{many}"),
+        "301 kernels .. at most 208",
+    );
     fs::write(&text, vec![b' '; (1 << 20) + 1]).unwrap();
     check("file = \"near.cu\"", "over 1048576");
+}
+
+#[test]
+fn a_column_that_a_feature_or_another_kernel_has_is_named_with_its_kernel() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("own.toml");
+    let out = folder.path().join("out");
+    let sample = format!("{SAMPLES}/1ubi.pdb");
+    let kernel = |file: &str, column: &str| {
+        let text = format!(
+            "extern \"C\" __global__ void own(const unsigned* header, float* {column}) {{}}"
+        );
+        fs::write(folder.path().join(file), text).unwrap();
+        format!("[[kernel]]\nfile = \"{file}\"\nentry = \"own\"\n")
+    };
+    let sasa = kernel("one.cu", "sasa");
+    let twice = kernel("two.cu", "mine") + &kernel("three.cu", "mine");
+    for (tables, kernel, column) in [(sasa, "one.cu", "sasa"), (twice, "three.cu", "mine")] {
+        fs::write(&config, tables).unwrap();
+        let run = [
+            "run",
+            str_of(&config),
+            &sample,
+            "-o",
+            str_of(&out),
+            "--trust-config",
+        ];
+        let column = format!("own of .. {kernel} has the column \"{column}\"");
+        fails(&run, &[&column, "rename the kernel's parameter"]);
+    }
 }
 
 /// nvcc compiles what `tapeloop kernel new` writes. NVCC names it, as for the build.
