@@ -86,7 +86,8 @@ impl Plan {
         // Wrong settings of features are reported before a device is opened.
         Features::new(config.features.clone())?;
         let annotations = load_annotations(&config, &packed, &config.wanted)?.map(Arc::new);
-        choose_tables(&mut config, annotations.as_deref())?;
+        leave_out_empty_tables(&mut config, annotations.as_deref())?;
+        check_column_names(&config, annotations.as_deref())?;
         let packed_annotations = reads_packed.then(|| provenance_of(&packed)).flatten();
         let pool = thread_pool(config.threads)?;
         let selected = select(&config, &pool)?;
@@ -458,34 +459,46 @@ fn columns_of(annotations: Option<&Annotations>) -> &[AnnotationColumn] {
     annotations.map_or(&[], Annotations::columns)
 }
 
-/// Leaves out tables without rows, and checks that columns of annotations do not have the name of
-/// another column.
+/// Leaves the tables that cannot have rows out of `config.tables.written` if it has all tables,
+/// which is its default.
 ///
 /// # Errors
-/// No table is left, or a name is there twice.
-fn choose_tables(config: &mut Config, annotations: Option<&Annotations>) -> Result<()> {
+/// [`ErrorKind::Config`] if `tables.written` has some tables, and one of them cannot have rows.
+fn leave_out_empty_tables(config: &mut Config, annotations: Option<&Annotations>) -> Result<()> {
     let features = &config.features;
-    let has = |table: TableName| !features.columns(table).is_empty();
+    let has_columns = |table: TableName| !features.columns(table).is_empty();
     let has_rows = |table: OutputTable| match table {
-        OutputTable::Features(name) => TableSet::USUAL.contains(table) || has(name),
-        OutputTable::WaterBridges => has(TableName::Interactions) && features.interactions.waters,
+        OutputTable::Features(name) => TableSet::USUAL.contains(table) || has_columns(name),
+        OutputTable::WaterBridges => {
+            has_columns(TableName::Interactions) && features.interactions.waters
+        }
         OutputTable::Variants => annotations.is_some_and(Annotations::have_variants),
     };
     let written = config.tables.written;
     let without_rows = written.iter().find(|&table| !has_rows(table));
-    // All tables are the default: those that this run can have.
+    // By default all tables are written, which means those that can have rows. A table that the
+    // config names has to have them.
     if let Some(table) = without_rows.filter(|_| written != TableSet::ALL) {
         let (name, condition) = (table.name(), table.condition().unwrap_or_default());
-        let rows = name.replace('_', " ");
+        let row_noun = name.replace('_', " ");
         let text = format!(
-            "`tables.written` names {name}, a table without rows: there are {rows} if {condition}"
+            "`tables.written` names {name}, a table without rows: there are {row_noun} if {condition}"
         );
         return Err(Error::config(text).fix("set what it is made from, or leave it out"));
     }
     config.tables.written = TableSet::new(|table| written.contains(table) && has_rows(table));
-    let features = |table| config.features.columns(table);
+    Ok(())
+}
+
+/// Checks that no annotation, and no column of a kernel of the user's, has the name of another
+/// column of its table.
+///
+/// # Errors
+/// [`ErrorKind::Config`] if two columns of a table have one name.
+fn check_column_names(config: &Config, annotations: Option<&Annotations>) -> Result<()> {
+    let feature_columns = |table| config.features.columns(table);
     let sources = ColumnSources {
-        features: &features,
+        features: &feature_columns,
         reductions: &config.reductions,
         annotations: columns_of(annotations),
     };
