@@ -8,14 +8,12 @@ use super::polling::poll_slots;
 use super::served_slot::{Held, Posted, ServedSlot, State, unknown_id_error};
 use crate::backend::select::{Builtin, open_builtin};
 use crate::backend::{
-    Backend, Built, FunctionId, GraphId, KernelCache, Layout, NvrtcLibrary, Op, Priority, Space,
-    crate_threads, host_ns,
+    Backend, Built, Compilation, FunctionId, GraphId, KernelCache, Layout, NvrtcLibrary, Op,
+    Priority, Space, crate_threads, host_ns,
 };
-#[cfg(doc)]
-use crate::error::ErrorKind;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::record::{BufferDecl, Image, Kernel, Twin, TwinCode};
-use crossbeam_channel::{RecvTimeoutError, Sender, bounded, unbounded};
+use crossbeam_channel::{Sender, bounded, unbounded};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Signal, getpid, kill_process};
@@ -26,7 +24,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use tapeloop_error::internal::{stack_bytes, thread, thread_error};
+use tapeloop_error::internal::{catch, stack_bytes, thread, thread_error};
 
 /// The time between two reports of a compilation.
 const REPORT_EVERY: Duration = Duration::from_millis(100);
@@ -134,6 +132,42 @@ pub unsafe fn serve<N: AsRef<str>>(twins: &[(N, Twin)]) -> Result<()> {
         let _ = thread.join();
     }
     Ok(())
+}
+
+/// Runs `compile` on a thread of its own, and replies with its outcome. Until then it reports progress
+/// every 100 ms, so that the supervisor's read does not time out. It reports none while nothing
+/// compiles, as when a driver call hangs: then the read may time out.
+fn compile_and_report(
+    compile: impl FnOnce() -> Result<()> + Send,
+    progress: impl Fn() -> Compilation,
+    link: &mut Link,
+) -> Result<()> {
+    std::thread::scope(|scope| {
+        let (sender, outcome) = bounded(1);
+        let run = move || {
+            let outcome = catch(compile).unwrap_or_else(|panic| {
+                let message = format!("compiling the kernels panicked: {panic}");
+                Err(Error::new(ErrorKind::Kernel, message))
+            });
+            // This function may have returned, as the supervisor's end is closed.
+            let _ = sender.send(outcome);
+        };
+        if let Err(error) = thread("tapeloop-compile").spawn_scoped(scope, run) {
+            return link.send(&Reply::Done(Err(thread_error(error))));
+        }
+        let outcome = loop {
+            // The thread sends before it drops its sender, so an error means that it still compiles.
+            if let Ok(outcome) = outcome.recv_timeout(REPORT_EVERY) {
+                break outcome;
+            }
+            let compilation = progress();
+            if compilation.done < compilation.images {
+                link.send(&Reply::Compiling(compilation))?;
+            }
+        };
+        link.send(&Reply::Compiling(progress()))?;
+        link.send(&Reply::Done(outcome))
+    })
 }
 
 fn start_pool(threads: usize) -> Result<ThreadPool> {
@@ -246,31 +280,11 @@ impl Worker<'_> {
         })
     }
 
-    /// Compiles the images from `first` on. Reports progress every 100 ms, so that the supervisor's
-    /// read does not time out; while nothing compiles, as when a driver call hangs, it may.
+    /// Compiles the images from `first` on, and replies with reports of progress and the outcome.
     fn prepare(&self, first: usize, link: &mut Link) -> Result<()> {
         let images = self.images.get(first..).unwrap_or_default();
         let backend = &*self.backend;
-        std::thread::scope(|scope| {
-            let (sender, ended) = bounded(1);
-            let compile = move || sender.send(backend.prepare(images));
-            if let Err(error) = thread("tapeloop-compile").spawn_scoped(scope, compile) {
-                return link.send(&Reply::Done(Err(thread_error(error))));
-            }
-            let prepared = loop {
-                match ended.recv_timeout(REPORT_EVERY) {
-                    Ok(prepared) => break prepared,
-                    Err(RecvTimeoutError::Disconnected) => break Err(unknown_id_error()),
-                    Err(RecvTimeoutError::Timeout) => {}
-                }
-                let compilation = backend.compilation();
-                if compilation.done < compilation.images {
-                    link.send(&Reply::Compiling(compilation))?;
-                }
-            };
-            link.send(&Reply::Compiling(backend.compilation()))?;
-            link.send(&Reply::Done(prepared))
-        })
+        compile_and_report(|| backend.prepare(images), || backend.compilation(), link)
     }
 
     fn load(&mut self, decl: KernelDecl) -> Result<()> {
@@ -464,5 +478,26 @@ impl Worker<'_> {
         entry.slot.post(Posted::Work { steps, fence });
         // A slot that refused the work is asked too, so that it reports the refusal.
         let _ = entry.poller.send(Arc::clone(&entry.slot));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_of_the_compiler_is_reported() {
+        let (near, far) = UnixStream::pair().unwrap();
+        let (mut link, mut supervisor) = (Link::new(near), Link::new(far));
+        compile_and_report(|| panic!("made up"), Compilation::default, &mut link).unwrap();
+        assert!(matches!(
+            supervisor.receive().unwrap(),
+            Some(Reply::Compiling(_))
+        ));
+        let Some(Reply::Done(Err(error))) = supervisor.receive().unwrap() else {
+            panic!("the outcome is an error");
+        };
+        assert_eq!(error.kind(), ErrorKind::Kernel);
+        assert_eq!(error.message(), "compiling the kernels panicked: made up");
     }
 }
