@@ -256,7 +256,7 @@ impl Column {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
-        // A schema that cannot be met is ignored, as the interface asks.
+        // Columns are never cast: the interface lets a producer ignore the schema that is asked for.
         drop(requested_schema);
         let (array, _) = to_ffi(&self.values.to_data()).map_err(|error| failed(&error))?;
         let array = PyCapsule::new_with_value(py, array, c"arrow_array")?;

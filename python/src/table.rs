@@ -116,7 +116,7 @@ impl RecordBatch {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
-        // A schema that cannot be met is ignored, as the interface asks.
+        // Tables are never cast: the interface lets a producer ignore the schema that is asked for.
         drop(requested_schema);
         let rows = StructArray::from(self.0.clone()).to_data();
         let (array, _) = to_ffi(&rows).map_err(|error| failed(&error))?;
@@ -271,7 +271,7 @@ impl Table {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        // A schema that cannot be met is ignored, as the interface asks.
+        // Tables are never cast: the interface lets a producer ignore the schema that is asked for.
         drop(requested_schema);
         let batches = self.batches.clone().into_iter().map(Ok);
         let reader = RecordBatchIterator::new(batches, SchemaRef::clone(&self.schema));

@@ -191,7 +191,7 @@ pub fn draw(sequence: &Sequence, tracks: &[Track]) -> String {
         size,
         SCOPE,
         &sequence.name,
-        &style::rules(),
+        &style::css_rules(),
         style::PATTERNS,
     )
 }

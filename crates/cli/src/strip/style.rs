@@ -1,4 +1,5 @@
-//! The classes of a drawing, in addition to those of every drawing.
+//! The CSS classes that only drawings of strips have. [`tapeloop_svg::sheet`] has those of all
+//! drawings.
 
 use std::fmt::Write;
 use tapeloop_svg::{Ink, on_dark};
@@ -73,8 +74,8 @@ const DARK: Ground = Ground {
     ],
 };
 
-/// The rules of the classes.
-pub(super) fn rules() -> String {
+/// The CSS rules of these classes, and in a media query those for a dark ground.
+pub(super) fn css_rules() -> String {
     const SHAPES: &str = "\
         text { font: 11px ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace }\n\
         .name { font-size: 16px; font-weight: bold }\n\
@@ -83,36 +84,46 @@ pub(super) fn rules() -> String {
         .null-line { stroke: currentColor; stroke-width: 1.2 }\n\
         .chain, .break { stroke-width: 1.5 }\n\
         .break { stroke-dasharray: 2 2 }\n";
-    SHAPES.to_owned() + &colours(&LIGHT) + &on_dark(&colours(&DARK))
+    SHAPES.to_owned() + &colour_rules(&LIGHT) + &on_dark(&colour_rules(&DARK))
 }
 
-fn colours(on: &Ground) -> String {
+fn colour_rules(ground: &Ground) -> String {
     let mut rules = format!(
         ".plain {{ color: {} }}\n.bar {{ color: {} }}\n.bar.other {{ color: {} }}\n",
-        on.plain, on.bar, on.other_bar,
+        ground.plain, ground.bar, ground.other_bar,
     );
     for step in 0..STEPS {
         let share = step as f64 / (STEPS - 1) as f64;
         // Writing to a string cannot fail.
-        let _ = writeln!(rules, ".v{step} {{ color: {} }}", between(&on.scale, share));
+        let _ = writeln!(
+            rules,
+            ".v{step} {{ color: {} }}",
+            interpolate(&ground.scale, share)
+        );
     }
-    let [start, ..] = on.circle;
-    let around: Vec<Rgb> = on.circle.into_iter().chain([start]).collect();
+    let [start, ..] = ground.circle;
+    let closed_circle: Vec<Rgb> = ground.circle.into_iter().chain([start]).collect();
     for step in 0..STEPS {
+        // Each step is an arc of the circle, and has the colour of the arc's middle.
         let share = (step as f64 + 0.5) / STEPS as f64;
-        let _ = writeln!(rules, ".a{step} {{ color: {} }}", between(&around, share));
+        let _ = writeln!(
+            rules,
+            ".a{step} {{ color: {} }}",
+            interpolate(&closed_circle, share)
+        );
     }
     rules
 }
 
-/// The colour at `at`, from 0 to 1, of a scale.
-fn between(scale: &[Rgb], share: f64) -> String {
+/// The colour at `share`, from 0 to 1, of a scale, as `#rrggbb`.
+fn interpolate(scale: &[Rgb], share: f64) -> String {
     let place = share * (scale.len() - 1) as f64;
-    let from = (place as usize).min(scale.len() - 2);
-    let share = place - from as f64;
+    // At a share of 1 the last two colours are mixed, with all of the last.
+    let lower = (place as usize).min(scale.len() - 2);
+    let weight = place - lower as f64;
     let [red, green, blue] = std::array::from_fn(|channel| {
-        let (a, b) = (scale[from][channel], scale[from + 1][channel]);
-        (a + (b - a) * share).round() as u8
+        let (a, b) = (scale[lower][channel], scale[lower + 1][channel]);
+        (a + (b - a) * weight).round() as u8
     });
     format!("#{red:02x}{green:02x}{blue:02x}")
 }

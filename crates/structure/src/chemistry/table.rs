@@ -43,12 +43,13 @@ DT N3:d:C2,C4 O2:ac:C2 O4:ac:C4 C5:h C7:h C2':h C6=o:N1,C2,N3,C4,C5,C6
 
 /// The atoms of every amino acid; N of proline has no hydrogen.
 const BACKBONE: &str = "N:d:CA O:ac:C OXT:ac:C";
-/// The other atoms of every amino acid, which have no role.
+/// Atoms without a role that any of the amino acids has. Each amino acid gets all of them: the
+/// table is asked which atoms it knows, and not which ones a residue must have.
 const OTHER_AMINO: &str = "N CA C CB CG CG1 CG2 CD CD1 CD2 CE CE1 CE2 CZ";
 /// The atoms of every nucleotide.
 const PHOSPHATE: &str = "OP1:ac:P OP2:ac:P OP3:ac:P O5':ac:P,C5' O4':ac:C4',C1' O3':ac:C3' \
                          O2':dac:C2' P=-:P";
-/// The other atoms of every nucleotide, which have no role.
+/// Atoms without a role that any of the nucleotides has. Each nucleotide gets all of them.
 const OTHER_NUCLEOTIDE: &str = "C1' C2' C3' C4' C5' C2 C4 C5 C6 C8 N1 N9";
 
 /// A residue of the table.
@@ -78,16 +79,19 @@ pub(super) fn residue(comp_id: &Text8) -> Option<&'static KnownResidue> {
     let parse = || {
         let rows = ROWS.lines().map(|row| {
             let (name, words) = row.split_once(' ').unwrap_or((row, ""));
+            // Names of amino acids have three letters, those of nucleotides one or two.
             let (common, others) = match name.len() {
                 3 => (BACKBONE, OTHER_AMINO),
                 _ => (PHOSPHATE, OTHER_NUCLEOTIDE),
             };
             let common = common.split_whitespace();
             let common = common.filter(|word| !(name == "PRO" && word.starts_with("N:")));
+            // Later atoms replace earlier ones of the same name. N is among the others too, so that
+            // proline, which has no N among its common atoms, knows N as an atom without a role.
             let mut residue = KnownResidue::parse(others.split_whitespace().chain(common));
-            let own = KnownResidue::parse(words.split_whitespace());
-            residue.atoms.extend(own.atoms);
-            residue.groups.extend(own.groups);
+            let listed = KnownResidue::parse(words.split_whitespace());
+            residue.atoms.extend(listed.atoms);
+            residue.groups.extend(listed.groups);
             (text8(name.as_bytes()), residue)
         });
         rows.collect()
@@ -148,7 +152,7 @@ impl KnownResidue {
         self.atoms.get(name)
     }
 
-    /// Whether the residue has all atoms of these names.
+    /// Whether the table knows all these names as atoms of such a residue.
     pub(super) fn has_all(&self, names: &[Text8]) -> bool {
         names.iter().all(|name| self.atoms.contains_key(name))
     }
