@@ -127,11 +127,11 @@ impl Twin for protrusion::Views<'_> {
             radius: self.radius,
             volumes: [self.sphere_volume, self.atom_volume],
         };
-        spheres.write::<false>(&mut self.cx[..self.header[RESIDUES] as usize * 2]);
+        spheres.write::<ALL_CHAINS>(&mut self.cx[..self.header[RESIDUES] as usize * 2]);
     }
 }
 
-/// The same for volume that atoms of the residue's chain fill.
+/// The same, where only atoms of the residue's chain fill the volume.
 impl Twin for protrusion_own_chain::Views<'_> {
     fn run(self) {
         let spheres = Spheres {
@@ -142,9 +142,17 @@ impl Twin for protrusion_own_chain::Views<'_> {
             radius: self.radius,
             volumes: [self.sphere_volume, self.atom_volume],
         };
-        spheres.write::<true>(&mut self.cx[..self.header[RESIDUES] as usize * 2]);
+        spheres.write::<OWN_CHAIN>(&mut self.cx[..self.header[RESIDUES] as usize * 2]);
     }
 }
+
+/// Arguments of [`Spheres::write`]: which atoms fill a sphere.
+const OWN_CHAIN: bool = true;
+const ALL_CHAINS: bool = false;
+
+/// Arguments of [`atoms_within`]: whether differences of coordinates are clamped before they are squared.
+const CLAMPED: bool = true;
+const UNCLAMPED: bool = false;
 
 /// The spheres around atoms.
 struct Spheres<'a> {
@@ -159,7 +167,7 @@ struct Spheres<'a> {
 
 impl Spheres<'_> {
     /// Writes the mean and the largest ratio of each residue, `[residues, 2]`.
-    fn write<const OWN_CHAIN: bool>(&self, cx: &mut [f32]) {
+    fn write<const IS_OWN_CHAIN: bool>(&self, cx: &mut [f32]) {
         let (cells, radius) = (self.cells, self.radius);
         let [sphere_volume, atom_volume] = self.volumes;
         for_row_ranges(cx, 2, |rows, cx| {
@@ -171,20 +179,21 @@ impl Spheres<'_> {
                         continue;
                     }
                     let grid = &self.structures[residue.structure as usize].atom_grid;
-                    // Otherwise candidates are so near that no difference needs to be clamped.
-                    let bounded = grid.wraps() || radius + (1 << grid.shift) > REACH;
+                    // In a grid that does not wrap a candidate is within the radius and a cell, and the squares
+                    // of such short differences do not overflow.
+                    let is_clamped = grid.wraps() || radius + (1 << grid.shift) > REACH;
                     let (mut sum, mut largest) = (0.0, f64::NEG_INFINITY);
                     for atom in &self.atoms[residue.atoms()] {
                         let point = atom.position;
                         let runs = cells.runs(grid, point.into(), radius as i32);
-                        let near = if OWN_CHAIN {
+                        let near = if IS_OWN_CHAIN {
                             let mut near = 0;
                             cells.each_within(simd, runs, atom, radius, true, |_| near += 1);
                             near
-                        } else if bounded {
-                            atoms_within::<_, true>(simd, cells, runs, point, radius)
+                        } else if is_clamped {
+                            atoms_within::<_, CLAMPED>(simd, cells, runs, point, radius)
                         } else {
-                            atoms_within::<_, false>(simd, cells, runs, point, radius)
+                            atoms_within::<_, UNCLAMPED>(simd, cells, runs, point, radius)
                         };
                         let filled = f64::from(near) * atom_volume;
                         let free_to_filled = (sphere_volume - filled) / filled;
@@ -199,8 +208,9 @@ impl Spheres<'_> {
     }
 }
 
+/// The number of atoms in `runs` that are closer than `radius` to `point`, in 0.001 A.
 #[inline(always)]
-fn atoms_within<S: Simd, const BOUNDED: bool>(
+fn atoms_within<S: Simd, const IS_CLAMPED: bool>(
     simd: S,
     cells: &Cells<'_>,
     runs: impl Iterator<Item = Range<usize>>,
@@ -212,7 +222,7 @@ fn atoms_within<S: Simd, const BOUNDED: bool>(
         let dx = load(simd, cells.x, first, lanes) - point.x;
         let dy = load(simd, cells.y, first, lanes) - point.y;
         let dz = load(simd, cells.z, first, lanes) - point.z;
-        let d2 = if BOUNDED {
+        let d2 = if IS_CLAMPED {
             squared::<S>(dx, dy, dz, radius as i32)
         } else {
             (dx * dx + dy * dy + dz * dz).bitcast()

@@ -113,25 +113,33 @@ impl Twin for weighted_contact_number::Views<'_> {
             let structure = residues[tile.range().start].structure as usize;
             let grid = &structures[structure].residue_grid;
             let all = &atoms[tile.structure_range()];
+            // The grid has 2^shift of 0.001 A in a cell. Floats hold integers up to 2^24 exactly.
             let is_compact = grid
                 .extent
                 .iter()
-                .all(|&n| u32::from(n) <= 1 << (24 - grid.shift));
+                .all(|&cells| u32::from(cells) <= 1 << (24 - grid.shift));
             dispatch!(simd::level(), simd => {
                 let block = VECTORS * simd_lanes(simd);
                 let outputs = sums.chunks_mut(block).zip(coincident.chunks_mut(block));
                 for (centres, outputs) in atoms[tile.range()].chunks(block).zip(outputs) {
                     match (is_compact, own_chain != 0) {
-                        (true, false) => weighted_sums::<_, true, false>(simd, centres, all, grid, outputs),
-                        (false, false) => weighted_sums::<_, false, false>(simd, centres, all, grid, outputs),
-                        (true, true) => weighted_sums::<_, true, true>(simd, centres, all, grid, outputs),
-                        (false, true) => weighted_sums::<_, false, true>(simd, centres, all, grid, outputs),
+                        (true, false) => weighted_sums::<_, COMPACT, ALL_CHAINS>(simd, centres, all, grid, outputs),
+                        (false, false) => weighted_sums::<_, LARGE, ALL_CHAINS>(simd, centres, all, grid, outputs),
+                        (true, true) => weighted_sums::<_, COMPACT, OWN_CHAIN>(simd, centres, all, grid, outputs),
+                        (false, true) => weighted_sums::<_, LARGE, OWN_CHAIN>(simd, centres, all, grid, outputs),
                     }
                 }
             });
         });
     }
 }
+
+/// Arguments of [`weighted_sums`]: whether the structure's grid is so small that floats hold positions
+/// from its corner exactly, and which C-alphas count.
+const COMPACT: bool = true;
+const LARGE: bool = false;
+const OWN_CHAIN: bool = true;
+const ALL_CHAINS: bool = false;
 
 /// Number of 32-bit elements of a vector.
 fn simd_lanes<S: Simd>(_: S) -> usize {
@@ -165,14 +173,16 @@ impl<S: Simd> PositionVectors<S> {
         }
     }
 
+    /// The squared distances from the residue at `place`, in 0.001 A, or `from_corner` relative to the
+    /// grid's corner.
     #[inline(always)]
-    fn squared_distance<const COMPACT: bool>(
+    fn squared_distance<const IS_COMPACT: bool>(
         &self,
         place: [i32; 3],
         from_corner: [f32; 3],
     ) -> S::f32s {
         let [x, y, z] = [0, 1, 2].map(|axis| {
-            if COMPACT {
+            if IS_COMPACT {
                 self.floats[axis] - from_corner[axis]
             } else {
                 (self.integers[axis] - place[axis]).to_float()
@@ -195,7 +205,7 @@ fn reciprocal<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
 /// Calls `each` with the squared distances between each present residue of a group and each vector
 /// of positions, and the residue's chain.
 #[inline(always)]
-fn for_each_distance<S: Simd, const COMPACT: bool>(
+fn for_each_distance<S: Simd, const IS_COMPACT: bool>(
     places: &[PositionVectors<S>; VECTORS],
     group: &[Atom],
     corner: [i32; 3],
@@ -205,17 +215,16 @@ fn for_each_distance<S: Simd, const COMPACT: bool>(
         let place = <[i32; 3]>::from(other.position);
         let from_corner = [0, 1, 2].map(|axis| (place[axis] - corner[axis]) as f32);
         for (v, vector) in places.iter().enumerate() {
-            let d2 = vector.squared_distance::<COMPACT>(place, from_corner);
+            let d2 = vector.squared_distance::<IS_COMPACT>(place, from_corner);
             each(v, d2, other.tag.chain());
         }
     }
 }
 
-/// Computes the sums over `all`, or over those of the own chain, for the residues `centres`, at
-/// most
-/// [`VECTORS`] vectors.
+/// Writes the sums over `all`, or over those in a residue's chain, for the residues `centres`, at most
+/// [`VECTORS`] vectors of them, and for each the number of other residues at its position.
 #[inline(always)]
-fn weighted_sums<S: Simd, const COMPACT: bool, const OWN_CHAIN: bool>(
+fn weighted_sums<S: Simd, const IS_COMPACT: bool, const IS_OWN_CHAIN: bool>(
     simd: S,
     centres: &[Atom],
     all: &[Atom],
@@ -233,9 +242,9 @@ fn weighted_sums<S: Simd, const COMPACT: bool, const OWN_CHAIN: bool>(
     let nothing = S::f32s::splat(simd, 0.0);
     for group in all.chunks(GROUP) {
         let mut partial = [nothing; VECTORS];
-        for_each_distance::<S, COMPACT>(&places, group, corner, |v, d2, chain| {
+        for_each_distance::<S, IS_COMPACT>(&places, group, corner, |v, d2, chain| {
             let term = reciprocal(simd, d2);
-            partial[v] += if OWN_CHAIN {
+            partial[v] += if IS_OWN_CHAIN {
                 places[v].chains.simd_eq(chain).select(term, nothing)
             } else {
                 term
@@ -243,9 +252,9 @@ fn weighted_sums<S: Simd, const COMPACT: bool, const OWN_CHAIN: bool>(
         });
         if partial.iter().any(|sum| sum.simd_lt(SUM_MAX).any_false()) {
             partial = [nothing; VECTORS];
-            for_each_distance::<S, COMPACT>(&places, group, corner, |v, d2, chain| {
+            for_each_distance::<S, IS_COMPACT>(&places, group, corner, |v, d2, chain| {
                 let (mut apart, mut together) = (d2.simd_gt(0.0), d2.simd_le(0.0));
-                if OWN_CHAIN {
+                if IS_OWN_CHAIN {
                     let same = places[v].chains.simd_eq(chain);
                     (apart, together) = (apart & same, together & same);
                 }

@@ -174,9 +174,9 @@ impl BondInputs<'_> {
         let (structure, point) = (self.structure(residue), self.atoms[residue].position.into());
         search.begin(&self.cells, &structure.residue_grid, point);
         let mut count = if is_followed(simd, &self.cells, structure) {
-            search.find::<_, true>(simd, &self.cells, point, done)
+            search.find::<_, WHOLE_VECTORS>(simd, &self.cells, point, done)
         } else {
-            search.find::<_, false>(simd, &self.cells, point, done)
+            search.find::<_, PARTIAL_VECTORS>(simd, &self.cells, point, done)
         };
         if self.own_chain {
             let chain = |residue: i32| self.residues[residue as usize].chain;
@@ -254,6 +254,10 @@ fn is_followed<S: Simd>(_: S, cells: &Cells<'_>, structure: &StructureSpan) -> b
     end as usize + S::i32s::LEN <= cells.x.len()
 }
 
+/// Arguments of [`BondSearch::find`]: whether a whole vector of elements may be loaded from any sorted atom on.
+const WHOLE_VECTORS: bool = true;
+const PARTIAL_VECTORS: bool = false;
+
 /// A search for residues.
 #[derive(Default)]
 struct BondSearch {
@@ -275,10 +279,9 @@ impl BondSearch {
     }
 
     /// Writes the residues whose C-alphas are within reach into `near`, and returns their number.
-    /// The residue itself, `done.end`, and those in `done` are left out. With `WHOLE` a whole
-    /// vector may be loaded from any sorted atom on.
+    /// The residue itself, `done.end`, and those in `done` are left out.
     #[inline(always)]
-    fn find<S: Simd, const WHOLE: bool>(
+    fn find<S: Simd, const LOADS_WHOLE_VECTORS: bool>(
         &mut self,
         simd: S,
         cells: &Cells<'_>,
@@ -288,7 +291,7 @@ impl BondSearch {
         let sources: &[i32] = cast_slice(cells.source);
         let (first, residue) = (done.start as i32, done.end as i32);
         let load = |values: &[i32], first_lane: usize, lanes: usize| {
-            if WHOLE {
+            if LOADS_WHOLE_VECTORS {
                 S::i32s::from_slice(simd, &values[first_lane..first_lane + S::i32s::LEN])
             } else {
                 load(simd, values, first_lane, lanes)

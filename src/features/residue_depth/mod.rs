@@ -46,7 +46,7 @@ choice!(DepthChains: None "none", All "all", Own "own");
 
 /// The largest distance of points that are joined, in 0.001 A. With the largest probe the search for
 /// neighbours reaches no farther.
-const APART_MAX: f64 = 10_000.0;
+const JOIN_DISTANCE_MAX: f64 = 10_000.0;
 
 /// Test points do not rotate with the structure. Depths change by more near pockets whose necks are
 /// as narrow as the distance of the points.
@@ -171,7 +171,7 @@ impl Feature for ResidueDepth {
             bodies,
             probe,
             radius_max,
-            apart: apart(count, radius_max),
+            apart: join_distance(count, radius_max),
             own_chain,
         };
         r.launch_warps(ATOMS, args);
@@ -274,10 +274,10 @@ fn points_per_unit(count: u32, probe: u32) -> usize {
     }
 }
 
-/// The distance below which points are joined, in 0.001 A. Every point of the sphere of the largest
+/// The distance below which points are joined, in 0.001 A, of spheres with `count` points. Every point of the sphere of the largest
 /// radius is within 0.75 sqrt(4 pi / N) radii of a test point. Where the exposed patches of two
 /// spheres meet, each has a test point within that distance of the meeting point.
-fn apart(count: u32, radius_max: u32) -> u32 {
+fn join_distance(count: u32, radius_max: u32) -> u32 {
     let spacing = (4.0 * std::f64::consts::PI / f64::from(count)).sqrt();
-    (1.5 * spacing * f64::from(radius_max)).min(APART_MAX) as u32
+    (1.5 * spacing * f64::from(radius_max)).min(JOIN_DISTANCE_MAX) as u32
 }

@@ -19,30 +19,31 @@ const NOT_OUTER: f32 = 1e15;
 impl Twin for join_surface::Views<'_> {
     fn run(self) {
         let structures = StructureSpan::live(self.header, self.structures);
-        let points = structures
+        let point_ranges = structures
             .iter()
             .map(|structure| points_of(structure, self.points.start, self.points.count));
-        let points: Vec<_> = points.collect();
+        let point_ranges: Vec<_> = point_ranges.collect();
         let search = SurfaceSearch {
             atoms: self.atoms,
             cells: self.cells,
             points: self.points,
             probe: self.probe,
             radius_max: self.radius_max,
-            apart: self.apart,
+            join_distance: self.apart,
             own_chain: self.own_chain != 0,
         };
         let bodies = parts(self.bodies, structures.iter().map(StructureSpan::atoms));
-        let parents = parts(self.parents, points.iter().cloned());
-        let work = structures.par_iter().zip(&points).zip(bodies).zip(parents);
-        work.for_each(|(((structure, points), bodies), parents)| {
+        let point_parents = parts(self.parents, point_ranges.iter().cloned());
+        let work = structures.par_iter().zip(&point_ranges);
+        let work = work.zip(bodies).zip(point_parents);
+        work.for_each(|(((structure, point_range), bodies), point_parents)| {
             let mut bodies = Forest {
                 parents: bodies,
                 start: structure.atom_start as usize,
             };
             let mut surface = Forest {
-                parents,
-                start: points.start,
+                parents: point_parents,
+                start: point_range.start,
             };
             dispatch!(simd::level(), simd => {
                 for atom in structure.atoms() {
@@ -53,7 +54,12 @@ impl Twin for join_surface::Views<'_> {
     }
 }
 
-/// The search for atoms whose spheres overlap, and for their points that are near.
+/// Arguments of [`SurfaceSearch::join_near`]: whether the points are of one atom.
+const ONE_ATOM: bool = true;
+const TWO_ATOMS: bool = false;
+
+/// The search for atoms whose spheres overlap, and for their points that are near. All lengths are in
+/// 0.001 A.
 struct SurfaceSearch<'a> {
     atoms: &'a [Atom],
     cells: Cells<'a>,
@@ -61,7 +67,7 @@ struct SurfaceSearch<'a> {
     probe: u32,
     radius_max: u32,
     /// Points that are closer are joined.
-    apart: u32,
+    join_distance: u32,
     own_chain: bool,
 }
 
@@ -82,11 +88,11 @@ impl SurfaceSearch<'_> {
         }
         let mine = self.points.range_of(atom);
         for point in mine.clone() {
-            self.join_near::<S, true>(simd, point, [0.0; 3], mine.start..point, surface);
+            self.join_near::<S, ONE_ATOM>(simd, point, [0.0; 3], mine.start..point, surface);
         }
 
         let radius = tag.radius_milli() + self.probe;
-        let reach = radius + self.radius_max + self.apart;
+        let reach = radius + self.radius_max + self.join_distance;
         let runs = self
             .cells
             .runs(&structure.atom_grid, position.into(), reach as i32);
@@ -107,13 +113,13 @@ impl SurfaceSearch<'_> {
                 if d2 < both * both {
                     bodies.join(atom, other);
                 }
-                let near = (radius + others + self.apart) as f32;
+                let near = (radius + others + self.join_distance) as f32;
                 let theirs = self.points.range_of(other);
                 if mine.is_empty() || theirs.is_empty() || d2 >= near * near {
                     continue;
                 }
                 let to = [dx[lane], dy[lane], dz[lane]];
-                let near = (others + self.apart) as f32;
+                let near = (others + self.join_distance) as f32;
                 self.join_points(simd, mine.clone(), theirs, to, near, surface);
             }
         }
@@ -137,17 +143,17 @@ impl SurfaceSearch<'_> {
             let (x, y, z) = (x - to[0], y - to[1], z - to[2]);
             let is_near = (x * x + y * y + z * z).simd_lt(near * near) & first_lanes(simd, lanes);
             for lane in lanes_of(is_near.to_bitmask()) {
-                self.join_near::<S, false>(simd, first + lane, to, theirs.clone(), surface);
+                self.join_near::<S, TWO_ATOMS>(simd, first + lane, to, theirs.clone(), surface);
             }
         }
     }
 
     /// Joins a point with the points `others` that are near it. Their atom is at `to` from the
-    /// point's atom, or the same atom with `ONE_ATOM`. Points of two atoms are joined only if the
+    /// point's atom, or the same atom with [`ONE_ATOM`]. Points of two atoms are joined only if the
     /// line from one to the other leaves both spheres at once, which it does not between the two
     /// sides of a thin wall.
     #[inline(always)]
-    fn join_near<S: Simd, const ONE_ATOM: bool>(
+    fn join_near<S: Simd, const IS_ONE_ATOM: bool>(
         &self,
         simd: S,
         point: usize,
@@ -155,7 +161,7 @@ impl SurfaceSearch<'_> {
         others: Range<usize>,
         surface: &mut Forest<'_>,
     ) {
-        let apart = self.apart as f32;
+        let join_distance = self.join_distance as f32;
         let from = [
             self.points.x[point],
             self.points.y[point],
@@ -166,9 +172,9 @@ impl SurfaceSearch<'_> {
             let x = to_x - (from[0] - to[0]);
             let y = to_y - (from[1] - to[1]);
             let z = to_z - (from[2] - to[2]);
-            let mut wanted =
-                (x * x + y * y + z * z).simd_lt(apart * apart) & first_lanes(simd, lanes);
-            if !ONE_ATOM {
+            let mut wanted = (x * x + y * y + z * z).simd_lt(join_distance * join_distance)
+                & first_lanes(simd, lanes);
+            if !IS_ONE_ATOM {
                 let from_first = x * from[0] + y * from[1] + z * from[2];
                 let from_second = x * to_x + y * to_y + z * to_z;
                 wanted &= from_first.simd_ge(0.0) & from_second.simd_le(0.0);

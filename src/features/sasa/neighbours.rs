@@ -20,6 +20,10 @@ const NEAR: f32 = 2_440.0;
 /// After this many half spaces the test stops if they have buried all points of the vector.
 const HALF_SPACES_PER_CHECK: usize = 4;
 
+/// Arguments of `Neighbours::near_pass`: whether open points are only counted, or marked too.
+const COUNTING: bool = false;
+const MARKING: bool = true;
+
 /// Searches reach this much beyond the farthest neighbour, which is more than the rounding errors.
 const SLACK: i32 = 1;
 
@@ -251,7 +255,7 @@ impl Neighbours {
         others: O,
     ) -> [u64; 2] {
         self.find(simd, index, atom, sphere, others);
-        self.near_pass::<S, false>(simd, sphere);
+        self.near_pass::<S, COUNTING>(simd, sphere);
         self.far_pass::<S, O>(simd)
     }
 
@@ -271,7 +275,7 @@ impl Neighbours {
         self.marks.clear();
         self.marks.resize(bits.len(), 0);
         self.find(simd, index, atom, sphere, others);
-        self.near_pass::<S, true>(simd, sphere);
+        self.near_pass::<S, MARKING>(simd, sphere);
         bits.copy_from_slice(&self.marks);
         // The marked points are those of `remaining`, in their order.
         let words = self.marks.iter().enumerate();
@@ -301,10 +305,10 @@ impl Neighbours {
         self.find(simd, index, atom, slices, others);
         let all = &self.half_spaces;
         let near = self.near.get().iter().chain(self.far.get());
-        let own = near.map(|place| half_space::<S>(all, *place));
+        let selected = near.map(|place| half_space::<S>(all, *place));
         let other = self.other.get().iter();
         let other = other.map(|place| half_space::<S>(all, *place));
-        slices.open_parts(own, other, &mut self.arcs)
+        slices.open_parts(selected, other, &mut self.arcs)
     }
 
     /// Computes the half spaces of an atom, and lists those that can bury points.
@@ -360,9 +364,9 @@ impl Neighbours {
     }
 
     /// Tests all points against the near half spaces, and keeps the open ones in `remaining`. With
-    /// `MARK` also sets their bits in `marks`.
+    /// [`MARKING`] also sets their bits in `marks`.
     #[inline(always)]
-    fn near_pass<S: Simd, const MARK: bool>(&mut self, simd: S, sphere: &Sphere) {
+    fn near_pass<S: Simd, const MARKS: bool>(&mut self, simd: S, sphere: &Sphere) {
         let lanes = S::f32s::LEN;
         let near = self.near.get();
         let mut remaining = self.remaining.appender(0, sphere.count);
@@ -387,7 +391,7 @@ impl Neighbours {
                     .saturating_sub(block_start + index * lanes)
                     .min(lanes);
                 let is_open = open.simd_lt(0) & first_lanes(simd, wanted);
-                if MARK && wanted > 0 {
+                if MARKS && wanted > 0 {
                     let first = block_start + index * lanes;
                     self.marks[first / 32] |= (is_open.to_bitmask() as u32) << (first % 32);
                 }
