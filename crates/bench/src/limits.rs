@@ -235,7 +235,7 @@ fn arithmetic(machine: &Machine) -> Result<f64> {
     let mut runner = runner::open(machine, &Arc::new(benchmark), &point)?;
     let mut best = 0.0_f64;
     for _ in 0..ROUNDS {
-        let closed = runner.closed(6)?;
+        let closed = runner.run_closed_loop(6)?;
         let fma = runner.batch_facts().amounts.fma * closed.batches as f64;
         best = best.max(fma / closed.elapsed.as_secs_f64());
     }

@@ -116,7 +116,7 @@ impl Session {
         let point = measured.point;
         let mut runner = runner::open(&self.machine, benchmark, &point)?;
         let batches = self.warm_up(&mut *runner, point.slots)?;
-        let closed = runner.closed(batches)?;
+        let closed = runner.run_closed_loop(batches)?;
         let per_batch = |time: Duration| time.as_nanos() as f64 / closed.batches as f64;
         let figures = &mut measured.figures;
         figures.period_ns.push(per_batch(closed.elapsed));
@@ -131,7 +131,7 @@ impl Session {
         // This fails only for histograms with different bounds.
         let _ = measured.closed.add(&closed.latencies);
         if is_last {
-            measured.timed = runner.timed((1 + TIMED_PER_SLOT) * point.slots)?;
+            measured.timed = runner.run_timed((1 + TIMED_PER_SLOT) * point.slots)?;
         }
         let loads = match point.axis {
             None => &self.settings.base_loads,
@@ -157,7 +157,7 @@ impl Session {
         let wanted = self.settings.repetition;
         let mut batches = 4 * slots as u64;
         loop {
-            let closed = runner.closed(batches)?;
+            let closed = runner.run_closed_loop(batches)?;
             if closed.elapsed >= wanted / 4 {
                 let fitting = closed.batches as f64 * wanted.as_secs_f64()
                     / closed.elapsed.as_secs_f64().max(1e-9);
@@ -272,7 +272,7 @@ impl OpenLoop {
         let wanted = length.as_nanos() as f64 * self.load / period_ns;
         let count = wanted.clamp(ARRIVALS.0, ARRIVALS.1) as usize;
         let arrivals = poisson(self.runs, count, period_ns / self.load);
-        if let Some(opened) = runner.open(&arrivals)? {
+        if let Some(opened) = runner.run_open_loop(&arrivals)? {
             self.runs += 1;
             self.arriving += arrivals.last().copied().unwrap_or_default();
             self.elapsed += opened.elapsed;
@@ -322,7 +322,8 @@ impl PointResults {
 /// `count` arrival times of a Poisson process whose arrivals are `mean_ns` nanoseconds apart on
 /// average. The same seed gives the same times.
 fn poisson(seed: u64, count: usize, mean_ns: f64) -> Vec<Duration> {
-    // SplitMix64 (Steele, Lea and Flood, 2014).
+    // SplitMix64 (Steele, Lea and Flood, 2014). Seeds are small numbers: in the upper half, the sequences of
+    // two of them start at least 2^32 draws apart.
     let mut state = seed << 32;
     let mut uniform = || {
         state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);

@@ -69,7 +69,7 @@ pub trait Runner {
     /// # Errors
     /// [`ErrorKind::Mismatch`] for a wrong output, and the errors of the device.
     fn check(&mut self) -> Result<()> {
-        self.closed(0).map(drop)
+        self.run_closed_loop(0).map(drop)
     }
 
     /// Runs batches in a closed loop, in which every slot is always in use, over items that no
@@ -77,14 +77,14 @@ pub trait Runner {
     ///
     /// # Errors
     /// [`ErrorKind::Mismatch`] for a wrong output, and the errors of the device.
-    fn closed(&mut self, batches: u64) -> Result<Closed>;
+    fn run_closed_loop(&mut self, batches: u64) -> Result<Closed>;
 
     /// Runs batches that arrive at `arrivals`, each in the first slot that is free, in order.
     /// `None` if this front has no open loop.
     ///
     /// # Errors
     /// The errors of the device.
-    fn open(&mut self, arrivals: &[Duration]) -> Result<Option<Opened>> {
+    fn run_open_loop(&mut self, arrivals: &[Duration]) -> Result<Option<Opened>> {
         let _ = arrivals;
         Ok(None)
     }
@@ -94,7 +94,7 @@ pub trait Runner {
     ///
     /// # Errors
     /// [`ErrorKind::Mismatch`] for a wrong output, and the errors of the device.
-    fn timed(&mut self, batches: usize) -> Result<Vec<TimedBatch>> {
+    fn run_timed(&mut self, batches: usize) -> Result<Vec<TimedBatch>> {
         let _ = batches;
         Ok(Vec::new())
     }
@@ -193,8 +193,8 @@ pub fn open<S: Benchmark>(
     Ok(runner)
 }
 
-/// How full the batch of a slot is, 0 to 1.
-fn fill(point: &Point, slot: usize) -> f64 {
+/// How full the batch of a slot is, 0 to 1. Batches of a mixed point need different buckets.
+fn fill_share(point: &Point, slot: usize) -> f64 {
     if point.is_mixed {
         [0.125, 1.0, 0.25, 0.5][slot % 4]
     } else {
@@ -202,6 +202,7 @@ fn fill(point: &Point, slot: usize) -> f64 {
     }
 }
 
+/// The work and the bytes of a batch of the largest bucket, before any batch has run.
 fn largest_batch(buckets: &Buckets) -> BatchFacts {
     let recording = &buckets.largest().recording;
     let bytes = |view: View| -> u64 {
@@ -261,18 +262,20 @@ impl<S: Benchmark> ItemSource<S> {
             .collect();
         let load = distinct.iter().cycle().take(batches as usize).cloned();
         let load: VecDeque<Vec<ItemOf<S>>> = load.collect();
-        let amounts = load.iter().map(|items| sum(&*self.benchmark, items));
-        let total = amounts.fold(Amounts::default(), |sum, one| sum + one);
+        let amounts = load
+            .iter()
+            .map(|items| sum_amounts(&*self.benchmark, items));
+        let total = amounts.fold(Amounts::default(), |sum, amounts| sum + amounts);
         self.batch.amounts = total * (1.0 / batches.max(1) as f64);
         load
     }
 
-    /// The result of a closed loop, from the difference of the front's counters. Compares the
-    /// outputs that were `kept` with the expected ones.
+    /// Compares the outputs that were `kept` with the expected ones, and returns the result of a closed
+    /// loop, from the difference of the front's counters. Notes the bytes that a batch copied on average.
     ///
     /// # Errors
     /// [`ErrorKind::Mismatch`] for a wrong output.
-    fn closed(
+    fn check_and_summarize(
         &mut self,
         kept: &[(ItemOf<S>, OutputOf<S>)],
         (before, after): (Counters, Counters),
@@ -324,9 +327,9 @@ impl Stopwatch {
 }
 
 /// The amounts of all items together.
-fn sum<S: Benchmark>(benchmark: &S, items: &[ItemOf<S>]) -> Amounts {
+fn sum_amounts<S: Benchmark>(benchmark: &S, items: &[ItemOf<S>]) -> Amounts {
     let amounts = items.iter().map(|item| benchmark.amounts(item));
-    amounts.fold(Amounts::default(), |sum, one| sum + one)
+    amounts.fold(Amounts::default(), |sum, amounts| sum + amounts)
 }
 
 /// The error of a ring that lacks a slot which it should have.

@@ -35,7 +35,7 @@ impl<S: Benchmark> Runner for EngineRunner<S> {
         self.source.batch
     }
 
-    fn closed(&mut self, batches: u64) -> Result<Closed> {
+    fn run_closed_loop(&mut self, batches: u64) -> Result<Closed> {
         let slots = self.source.slots;
         let batches = batches.max(slots);
         let load = self.source.make_batches(batches);
@@ -52,6 +52,7 @@ impl<S: Benchmark> Runner for EngineRunner<S> {
         let watch = Stopwatch::start(Threads::All);
         let mut sink = |completion: Completion<S::Workload>| {
             let output = completion.result?;
+            // Only the last batches are compared: to keep all outputs would take memory and time.
             if done + slots >= batches {
                 to_check.push((completion.item, output));
             }
@@ -70,6 +71,7 @@ impl<S: Benchmark> Runner for EngineRunner<S> {
         self.engine.run(items, &mut sink)?;
         let times = watch.stop();
         let counters = (before, self.engine.counters());
-        self.source.closed(&to_check, counters, times, latencies)
+        self.source
+            .check_and_summarize(&to_check, counters, times, latencies)
     }
 }

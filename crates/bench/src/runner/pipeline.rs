@@ -56,7 +56,7 @@ impl<S: Benchmark> Runner for PipelineRunner<S> {
         self.source.batch
     }
 
-    fn closed(&mut self, batches: u64) -> Result<Closed> {
+    fn run_closed_loop(&mut self, batches: u64) -> Result<Closed> {
         let slots = self.source.slots;
         let batches = batches.max(slots);
         let mut load = self.source.make_batches(batches);
@@ -78,6 +78,7 @@ impl<S: Benchmark> Runner for PipelineRunner<S> {
             self.submit(&mut items)?;
             while let Some((number, Completion { item, result })) = self.pipeline.poll() {
                 let output = result?;
+                // Only the last batches are compared: to keep all outputs would take memory and time.
                 if done + slots >= batches {
                     to_check.push((item, output));
                 }
@@ -90,6 +91,7 @@ impl<S: Benchmark> Runner for PipelineRunner<S> {
         }
         let times = watch.stop();
         let counters = (before, self.pipeline.counters());
-        self.source.closed(&to_check, counters, times, latencies)
+        self.source
+            .check_and_summarize(&to_check, counters, times, latencies)
     }
 }

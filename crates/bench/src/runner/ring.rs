@@ -1,8 +1,8 @@
 //! Runs a point through a ring: slots are packed once and submitted again and again.
 
 use super::{
-    BatchFacts, Closed, Machine, Opened, Runner, Stopwatch, TimedBatch, add_latency, fill,
-    largest_batch, latencies, slot_missing, sum,
+    BatchFacts, Closed, Machine, Opened, Runner, Stopwatch, TimedBatch, add_latency, fill_share,
+    largest_batch, latencies, slot_missing, sum_amounts,
 };
 use crate::benchmark::Benchmark;
 use crate::machine::Threads;
@@ -67,8 +67,8 @@ impl<S: Benchmark> RingRunner<S> {
             self.seed += 1;
             let items = self
                 .benchmark
-                .items(self.seed, fill(&self.point, slot.index()));
-            amounts = amounts + sum(&*self.benchmark, &items);
+                .items(self.seed, fill_share(&self.point, slot.index()));
+            amounts = amounts + sum_amounts(&*self.benchmark, &items);
             let batch = self.packer.pack(&mut slot, items);
             let batch = batch.map_err(|(error, _)| error)?;
             ready.push(Ready { slot, batch });
@@ -147,7 +147,7 @@ impl<S: Benchmark> Runner for RingRunner<S> {
         self.batch
     }
 
-    fn closed(&mut self, batches: u64) -> Result<Closed> {
+    fn run_closed_loop(&mut self, batches: u64) -> Result<Closed> {
         let ready = self.pack()?;
         let slots = ready.len() as u64;
         let mut latencies = latencies();
@@ -196,7 +196,7 @@ impl<S: Benchmark> Runner for RingRunner<S> {
         })
     }
 
-    fn open(&mut self, arrivals: &[Duration]) -> Result<Option<Opened>> {
+    fn run_open_loop(&mut self, arrivals: &[Duration]) -> Result<Option<Opened>> {
         let mut free = self.pack()?;
         let mut latencies = latencies();
         let mut arrived_at = vec![Instant::now(); self.point.slots];
@@ -225,15 +225,15 @@ impl<S: Benchmark> Runner for RingRunner<S> {
         Ok(Some(Opened { elapsed, latencies }))
     }
 
-    fn timed(&mut self, batches: usize) -> Result<Vec<TimedBatch>> {
+    fn run_timed(&mut self, batches: usize) -> Result<Vec<TimedBatch>> {
         let ready = self.pack()?;
         let mut timed = Vec::with_capacity(batches);
         let mut submitted = vec![None; self.point.slots];
         let submit = |runner: &mut Self, ready: Ready<S>, submitted: &mut [Option<(u64, u64)>]| {
             let index = ready.slot.index();
-            let from = host_ns(Instant::now());
+            let begun_ns = host_ns(Instant::now());
             let replay = runner.submit(ready, true)?;
-            submitted[index] = replay.timed.then(|| (from, host_ns(Instant::now())));
+            submitted[index] = replay.timed.then(|| (begun_ns, host_ns(Instant::now())));
             Ok::<(), Error>(())
         };
         let mut add_times = |slot: &Slot<Done<RingBatch<S>>>, submitted: &[Option<(u64, u64)>]| {
