@@ -125,6 +125,9 @@ struct OpenGlob {
     entries: Option<std::vec::IntoIter<FolderEntry>>,
 }
 
+// Functions that open an item or take a step return the next source, or `None` if this step has none: the
+// item was skipped, the input is not in the shard, or `open` has a new level, whose inputs follow in the
+// next steps.
 impl Sources {
     /// Lists the inputs of `items` that are in `shard`: files, directories, globs, `@` list files
     /// and archives.
@@ -167,18 +170,19 @@ impl Sources {
         self.names_repeated
     }
 
-    /// Whether an archive or a trajectory was found so far.
+    /// Whether an archive or a trajectory was found so far, whether or not it is read.
     pub fn has_members(&self) -> bool {
         self.has_members
     }
 
-    /// Whether the next input is in the shard.
+    /// Counts the next input, and returns whether it is in the shard.
     fn takes_next(&mut self) -> bool {
         let takes = self.shard.contains(self.found);
         self.found += 1;
         takes
     }
 
+    /// Makes the source of a file, or of an input that could not be opened, if it is in the shard.
     fn source(&mut self, path: PathBuf, problem: Option<Error>) -> Option<Source> {
         let takes = self.takes_next();
         takes.then(|| self.new_source(path, None, problem.map_or(Ok(Content::File), Err)))
@@ -209,14 +213,16 @@ impl Sources {
         }
     }
 
-    /// Opens a file, which may be an archive or a trajectory. One that was an input before is
-    /// skipped.
+    /// Opens a file. Returns its source; `None` if it is an archive or a trajectory, whose members or frames
+    /// follow in the next steps, if it was an input before, or if it is not in the shard.
     fn open_file(&mut self, path: PathBuf) -> Option<Source> {
-        if self.is_repeated(&path) {
+        if self.skip_repeated(&path) {
             return None;
         }
-        if let Some(opened) = self.open_trajectory(&path) {
-            return self.source(path, Some(opened.err()?));
+        match self.open_trajectory(&path) {
+            Some(Ok(())) => return None,
+            Some(Err(error)) => return self.source(path, Some(error)),
+            None => {}
         }
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let Some(kind) = ArchiveKind::of_name(&name) else {
@@ -238,7 +244,7 @@ impl Sources {
         }
     }
 
-    /// Opens standard input, which holds a structure or an archive.
+    /// Opens standard input, which holds a structure or an archive. Reads all of a structure.
     fn open_stdin(&mut self) -> Option<Source> {
         let path = PathBuf::from(STDIN);
         let Archives::Read(options) = &self.archives else {
@@ -363,6 +369,7 @@ impl Sources {
         }
     }
 
+    /// Opens a list file, whose lines follow in the next steps.
     fn open_list(&mut self, path: PathBuf) -> Option<Source> {
         if path == Path::new(STDIN) {
             return self.push_list(PathBuf::from("@-"), PathBuf::new(), io::stdin());
@@ -440,6 +447,8 @@ impl Sources {
         }
     }
 
+    /// Opens the next entry of the innermost level, which is a folder of a glob, if the glob matches the
+    /// entry. The first step lists the folder.
     fn step_glob(&mut self) -> Option<Source> {
         let Some(OpenItem::Glob(level)) = self.open.last_mut() else {
             return None;
@@ -467,13 +476,13 @@ impl Sources {
 
     /// Starts the next item of the config.
     fn start(&mut self, item: &str) -> Option<Source> {
-        let started = self.named();
+        let named_before = self.named();
         let opened = match item.strip_prefix('@') {
             Some(list) => self.open_list(path_of(list)),
             None if item == STDIN => self.open_stdin(),
             None => self.open_item(path_of(item)),
         };
-        self.current = (path_of(item), started);
+        self.current = (path_of(item), named_before);
         opened
     }
 }
@@ -510,7 +519,7 @@ impl Iterator for Sources {
 }
 
 impl Sources {
-    /// The error of an item that names no file.
+    /// The source of an item that names no file, with the error, if it is in the shard.
     fn nothing_found(&mut self) -> Option<Source> {
         let path = self.current.0.clone();
         let endings = Format::all_endings();

@@ -8,8 +8,8 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 
 impl Sources {
-    /// Opens a directory, whose entries follow in the next steps. Returns an error if it cannot be
-    /// listed, or if a file of the packed set in it is missing.
+    /// Opens a directory, whose entries follow in the next steps. Returns a source with an error if it
+    /// cannot be listed, or if a file of the packed set in it is missing.
     pub(super) fn open_folder(&mut self, folder: PathBuf) -> Option<Source> {
         let has_archives = !matches!(self.archives, Archives::Unknown);
         let is_other = |name: &OsStr| {
@@ -26,7 +26,10 @@ impl Sources {
                 };
                 let entries = entries.into_iter();
                 self.open.push(OpenItem::Folder(folder.clone(), entries));
-                self.source(folder, Some(complete.err()?))
+                match complete {
+                    Ok(()) => None,
+                    Err(error) => self.source(folder, Some(error)),
+                }
             }
             Err(error) => self.source(folder, Some(error.into())),
         }

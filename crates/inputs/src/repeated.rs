@@ -20,9 +20,9 @@ impl Sources {
         self.found + self.skipped.repeated
     }
 
-    /// Whether the file was an input before, with the same chain. Links are not followed: a link and
-    /// its target are two files.
-    pub(super) fn is_repeated(&mut self, path: &Path) -> bool {
+    /// Remembers a file, and returns whether it was an input before, with the same chain, and is to be
+    /// skipped. Links are not followed: a link and its target are two files.
+    pub(super) fn skip_repeated(&mut self, path: &Path) -> bool {
         let Some(files) = &mut self.files else {
             return false;
         };

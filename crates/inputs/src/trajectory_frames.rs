@@ -12,7 +12,8 @@ impl Sources {
         self
     }
 
-    /// Opens a file if it is a trajectory whose frames are sources.
+    /// Opens a file if it is a trajectory whose frames are sources; they follow in the next steps. `None`
+    /// for any other file.
     pub(super) fn open_trajectory(&mut self, path: &Path) -> Option<Result<()>> {
         let kind = TrajectoryKind::of_name(path.file_name()?)?;
         self.has_members |= !matches!(self.trajectories, Trajectories::Unknown);

@@ -49,7 +49,7 @@ impl SharedBatch {
     fn get(&self) -> Result<&PackedBatch> {
         let read = || {
             let unread = self.unread.lock().take();
-            unread.expect("it is read once").read()
+            unread.expect("the batch is read once").read()
         };
         self.read.get_or_init(read).as_ref().map_err(Error::clone)
     }
