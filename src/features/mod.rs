@@ -281,7 +281,7 @@ impl Workload for Features {
         views: &ReadViews<'_>,
         pool: Option<&ThreadPool>,
     ) -> Option<Vec<Result<FeatureTable>>> {
-        let items: Vec<_> = items.map(|item| (item.at, item.extent)).collect();
+        let items: Vec<_> = items.map(|item| (item.offset, item.extent)).collect();
         let (columns, rows) = buffers.read(views, &items, pool);
         let columns = Arc::new(columns);
         let table = |((offset, extent), rows): ((Extent, Extent), _)| {
@@ -299,8 +299,8 @@ impl Workload for Features {
         views: &ReadViews<'_>,
     ) -> Result<Vec<(usize, Extent)>> {
         let needed = |(index, item): (usize, BatchItem<'_, Input>)| {
-            buffers.check(views, item.at[STRUCTURES]).ok()?;
-            Some((index, buffers.outgrown(views, item.at, item.extent)?))
+            buffers.check(views, item.offset[STRUCTURES]).ok()?;
+            Some((index, buffers.outgrown(views, item.offset, item.extent)?))
         };
         Ok(items.enumerate().filter_map(needed).collect())
     }

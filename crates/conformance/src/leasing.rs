@@ -33,10 +33,10 @@ impl Workload for Leasing {
         &self,
         buffers: &Buffers,
         item: &Vec<f32>,
-        at: Extent,
+        offset: Extent,
         views: &mut WriteViews<'_>,
     ) -> Result<()> {
-        self.0.write(buffers, item, at, views)
+        self.0.write(buffers, item, offset, views)
     }
 
     fn read(

@@ -5,7 +5,10 @@ use tapeloop_engine::record::{Buffer, Image, Kernel, Recorder, Twin, TwinLaunch}
 use tapeloop_engine::workload::{Extent, ReadViews, Workload, WriteViews};
 use tapeloop_engine::{Error, Result};
 
-/// An item whose first element is -4 ends the work of its batch.
+/// Threads of a block.
+const BLOCK: u32 = 128;
+
+/// An element of -4 ends the work of its batch, as [`TWIN_PANICS`] says.
 const TEXT: &str = r#"
 extern "C" __global__ void scale_vectors(const unsigned* header, const float* x, float* y, float factor)
 {
@@ -31,6 +34,7 @@ pub struct Buffers {
     x: Buffer<f32>,
     /// The scaled vectors.
     pub y: Buffer<f32>,
+    /// The start of each vector in its batch. The kernel does not read it: an axis needs a buffer.
     starts: Buffer<u32>,
 }
 
@@ -57,6 +61,7 @@ fn scale(launch: &mut TwinLaunch<'_>, before: impl Fn(&[f32])) {
 
 fn kernel_without_twin() -> Kernel {
     let kernel = Kernel::new("scale_vectors")
+        .block(BLOCK)
         .reads::<u32>("header")
         .reads::<f32>("x")
         .writes::<f32>("y")
@@ -128,7 +133,7 @@ impl Workload for Scale {
         recorder.upload(x);
         recorder.upload(starts);
         let args = [header.into(), x.into(), y.into(), self.factor.into()];
-        recorder.launch(&self.kernel, recorder.capacity(0).div_ceil(128), &args);
+        recorder.launch(&self.kernel, recorder.capacity(0).div_ceil(BLOCK), &args);
         recorder.download(y);
         Ok(Buffers { x, y, starts })
     }
@@ -137,11 +142,11 @@ impl Workload for Scale {
         &self,
         buffers: &Buffers,
         item: &Vec<f32>,
-        at: Extent,
+        offset: Extent,
         views: &mut WriteViews<'_>,
     ) -> Result<()> {
         views.take(buffers.x).copy_from_slice(item);
-        views.take(buffers.starts)[0] = at[0];
+        views.take(buffers.starts)[0] = offset[0];
         match item[0] {
             WRITE_FAILS => Err(Error::input("planted")),
             WRITE_PANICS => panic!("planted"),
@@ -153,13 +158,13 @@ impl Workload for Scale {
         &self,
         buffers: &Buffers,
         item: &Vec<f32>,
-        at: Extent,
+        offset: Extent,
         views: &ReadViews<'_>,
     ) -> Result<(Vec<f32>, u32)> {
         if item[0] == READ_FAILS {
             return Err(Error::input("planted"));
         }
-        Ok((views.get(buffers.y).to_vec(), at[0]))
+        Ok((views.get(buffers.y).to_vec(), offset[0]))
     }
 }
 

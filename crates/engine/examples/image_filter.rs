@@ -204,12 +204,12 @@ impl Workload for Edges {
         &self,
         buffers: &Buffers,
         image: &Arc<Image>,
-        at: Extent,
+        offset: Extent,
         views: &mut WriteViews<'_>,
     ) -> Result<()> {
         views.take(buffers.pixels).copy_from_slice(&image.pixels);
-        views.take(buffers.image).fill(at[1]);
-        let place = [at[0], image.width, image.height];
+        views.take(buffers.image).fill(offset[1]);
+        let place = [offset[0], image.width, image.height];
         views.take(buffers.images).copy_from_slice(&place);
         Ok(())
     }

@@ -135,10 +135,10 @@ impl Workload for Sums {
         &self,
         [item, x, _]: &[Buffer<u32>; 3],
         numbers: &Vec<u32>,
-        at: Extent,
+        offset: Extent,
         views: &mut WriteViews<'_>,
     ) -> Result<()> {
-        views.take(*item).fill(at[1]);
+        views.take(*item).fill(offset[1]);
         views.take(*x).copy_from_slice(numbers);
         Ok(())
     }

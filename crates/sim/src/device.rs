@@ -274,7 +274,7 @@ impl Device {
                 stream: HOST,
                 place: self.host_accesses,
             };
-            let settled = self.settled();
+            let settled = self.settled_clock();
             self.host.reach(epoch);
             let access = PastAccess {
                 epoch,
@@ -349,7 +349,7 @@ impl Device {
         let steps = Arc::clone(&graph.steps);
         let actor = |node: usize| steps[node].actor(slot, has_nodes.then_some(node));
         let touches = self.check(clock, graph, actor)?;
-        let settled = self.settled();
+        let settled = self.settled_clock();
         for (node, touch) in touches.iter() {
             let access = PastAccess {
                 epoch,

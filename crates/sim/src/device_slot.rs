@@ -94,12 +94,14 @@ impl SimSlot {
     /// Records an operation, or invalidates the capture with the refusal.
     fn capture(&mut self, op: &Op) -> Result<()> {
         self.enter(|device, _, slot| {
+            // Before `resolve`, which would report violations of operations that a lost device never runs.
+            // The capture stays as it is: its end reports the loss.
             device.check_lost()?;
             let resolved = device.resolve(slot, op);
-            let called = resolved.and_then(|step| device.call(Call::GraphEdit).map(|()| step));
+            let accepted = resolved.and_then(|step| device.call(Call::GraphEdit).map(|()| step));
             let capture = device.slot(slot).capture.as_mut();
             let capture = capture.ok_or_else(|| Error::usage("no capture is in progress"))?;
-            match called {
+            match accepted {
                 Ok(step) => capture.steps.push(step),
                 Err(error) => {
                     capture.invalid.get_or_insert_with(|| error.clone());
@@ -234,6 +236,7 @@ unsafe impl DeviceSlot for SimSlot {
         self.finish_ringing()?;
         self.has_rung_last = false;
         self.enter(|device, views, slot| {
+            // Before `resolve`, as in `capture`.
             device.check_lost()?;
             let step = device.resolve(slot, op)?;
             device.call(Call::Submission)?;

@@ -105,11 +105,11 @@ impl Device {
 
     /// What all later work is ordered after. A loop that runs may take a batch without knowing
     /// what the host has seen since.
-    pub(super) fn settled(&mut self) -> Clock {
+    pub(super) fn settled_clock(&mut self) -> Clock {
         let mut clock = self.host.clone();
-        for it in self.loops.values() {
-            if self.schedule.is_busy(it.stream) {
-                clock.meet(&self.schedule.stream(it.stream).clock);
+        for device_loop in self.loops.values() {
+            if self.schedule.is_busy(device_loop.stream) {
+                clock.meet(&self.schedule.stream(device_loop.stream).clock);
             }
         }
         clock

@@ -135,7 +135,7 @@ impl SimSlot {
     }
 
     /// Waits for the slot's other work: no stream orders it before a loop's batch.
-    fn settle(&mut self, graph: GraphId) -> Result<()> {
+    fn wait_for_other_work(&mut self, graph: GraphId) -> Result<()> {
         let mistake = LoopMistake::SwitchesEarly;
         if self.ringing != Some(graph) && self.shared.device.lock().plan.makes(mistake) {
             return Ok(());
@@ -143,7 +143,7 @@ impl SimSlot {
         self.finish_ringing()?;
         self.enter(|device, views, slot| {
             device.check_lost()?;
-            device.settle(slot)?;
+            device.run_all(slot)?;
             views.refresh(&device.memory);
             Ok(())
         })
@@ -151,7 +151,7 @@ impl SimSlot {
 
     /// Gives a batch to the loop of a resident graph.
     pub(super) fn ring(&mut self, graph: GraphId) -> Result<()> {
-        self.settle(graph)?;
+        self.wait_for_other_work(graph)?;
         let number = self.loops[&graph].number;
         let touches = self.enter(|device, _, slot| -> Result<Touches> {
             device.check_lost()?;

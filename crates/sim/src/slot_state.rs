@@ -203,8 +203,8 @@ impl Device {
         Err(error)
     }
 
-    /// Runs all work of the slot, which the host has then seen done.
-    pub(super) fn settle(&mut self, slot: u32) -> Result<()> {
+    /// Runs all work of the slot, which the host has then seen done, and releases the slot's leases.
+    pub(super) fn run_all(&mut self, slot: u32) -> Result<()> {
         if let Some((epoch, clock)) = self.slot(slot).given.clone()
             && !self.host.covers(epoch)
         {

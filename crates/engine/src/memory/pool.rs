@@ -146,7 +146,7 @@ impl Pool {
     fn stores(&self, now: Instant) -> Option<MutexGuard<'_, Stores>> {
         self.backend().id().check_process().ok()?;
         let mut stores = self.handle.shared.stores.lock();
-        stores.settle(now);
+        stores.take_back_idle(now);
         Some(stores)
     }
 }
@@ -180,7 +180,7 @@ impl Shared {
         };
         let now = Instant::now();
         let mut stores = self.stores.lock();
-        stores.settle(now);
+        stores.take_back_idle(now);
         // This comes before the trim, which may free the very allocation.
         let free = stores.store_mut(space).take(bytes);
         stores.trim(now);
@@ -236,9 +236,9 @@ impl Stores {
         }
     }
 
-    fn settle(&mut self, now: Instant) {
-        self.device.settle(now);
-        self.pinned.settle(now);
+    fn take_back_idle(&mut self, now: Instant) {
+        self.device.take_back_idle(now);
+        self.pinned.take_back_idle(now);
     }
 
     fn trim(&mut self, now: Instant) -> u64 {
@@ -318,7 +318,7 @@ impl Drop for PooledAllocation {
         stores
             .store_mut(allocation.space())
             .take_back(self.loan, allocation);
-        stores.settle(now);
+        stores.take_back_idle(now);
         stores.trim(now);
     }
 }

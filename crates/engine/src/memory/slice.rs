@@ -57,7 +57,7 @@ impl<'a, T: Element, P: MemorySpace> Slice<'a, T, P> {
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a range that does not lie inside.
     pub fn slice(self, range: impl RangeBounds<usize>) -> Result<Slice<'a, T, P>> {
-        let Range { start, end } = checked(range, self.len)?;
+        let Range { start, end } = check_range(range, self.len)?;
         Ok(Slice::new(self.pooled, self.start + start, end - start))
     }
 
@@ -157,7 +157,7 @@ impl<'a, T: Element, P: MemorySpace> SliceMut<'a, T, P> {
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) if `mid` is larger than the length.
     pub fn split_at(self, mid: usize) -> Result<(SliceMut<'a, T, P>, SliceMut<'a, T, P>)> {
-        let Range { end: len, .. } = checked(..mid, self.len())?;
+        let Range { end: len, .. } = check_range(..mid, self.len())?;
         let Slice { pooled, start, .. } = self.slice;
         Ok((
             SliceMut::new(pooled, start, len),
@@ -249,7 +249,7 @@ impl<'a, T: Element> SliceMut<'a, T, Pinned> {
 }
 
 /// Checks that a range lies inside `len` elements.
-fn checked(range: impl RangeBounds<usize>, len: usize) -> Result<Range<usize>> {
+fn check_range(range: impl RangeBounds<usize>, len: usize) -> Result<Range<usize>> {
     // A bound that saturates is larger than any length, and is refused below.
     let start = match range.start_bound() {
         Bound::Included(&start) => start,

@@ -158,7 +158,7 @@ impl Store {
         self.counts.refused += 1;
     }
 
-    /// Parks the allocation of a dropped buffer. [`Store::settle`] makes it free when no view,
+    /// Parks the allocation of a dropped buffer. [`Store::take_back_idle`] makes it free when no view,
     /// graph or work in flight holds it.
     pub(super) fn take_back(&mut self, loan: Loan, allocation: Allocation) {
         let bytes = allocation.bytes() as u64;
@@ -174,8 +174,9 @@ impl Store {
         }
     }
 
-    /// Makes parked allocations free that have no other holder.
-    pub(super) fn settle(&mut self, now: Instant) {
+    /// Makes parked allocations free that have no other holder, and frees those beyond the limit of
+    /// their class.
+    pub(super) fn take_back_idle(&mut self, now: Instant) {
         // An earlier call may have passed a later time.
         self.oldest = self.oldest.min(now);
         let idle: Vec<Allocation> = self.parked.extract_if(.., Allocation::is_idle).collect();

@@ -21,10 +21,10 @@ const ITEMS_PER_SAMPLE: usize = 64;
 /// zero. The batch's capacity limits the others.
 pub(crate) const EMPTY_ENTRIES_MAX: u32 = 1 << 16;
 
-/// Where an item lies in its batch: it starts at `at` along each axis, and spans `extent`.
+/// Where an item lies in its batch: it starts at `offset` along each axis, and spans `extent`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Location {
-    pub(crate) at: Extent,
+    pub(crate) offset: Extent,
     pub(crate) extent: Extent,
 }
 
@@ -215,7 +215,7 @@ impl<W: Workload> Batch<W> {
             (self.total, self.items) = (Extent::default(), 0);
             let located = self.entries.iter_mut();
             for location in located.filter_map(|entry| entry.location.as_mut().ok()) {
-                location.at = self.total;
+                location.offset = self.total;
                 let total = self.total.checked_add(location.extent);
                 self.total = total.expect("less than the batch had before");
                 self.items += 1;
@@ -380,7 +380,10 @@ impl<W: Workload> Batcher<W> {
         self.open.empty_entries += u32::from(needed == Extent::default());
         self.open.entries.push(Entry {
             item: Some(item),
-            location: extent.map(|extent| Location { at: start, extent }),
+            location: extent.map(|extent| Location {
+                offset: start,
+                extent,
+            }),
         });
         self.is_full()
     }

@@ -315,7 +315,7 @@ impl<W: Workload> Pipeline<W> {
             });
         }
         while let Some(place) = self.waiting.iter().position(|batch| batch.is_emptied()) {
-            let emptied = self.waiting.remove(place).expect("it was found there");
+            let emptied = self.waiting.remove(place).expect("a batch was found there");
             self.batcher.recycle(emptied);
         }
         let expired = self.done.len() - before;

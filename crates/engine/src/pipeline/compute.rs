@@ -49,7 +49,7 @@ impl<B: Send> ToDevices<B> {
     }
 
     /// Notes that a device's thread has received [`ToDevice::Wake`].
-    pub(super) fn woken(&self, device: usize) {
+    pub(super) fn note_woken(&self, device: usize) {
         // `swap`, not `store`, so that this thread sees what others wrote before they found the flag set
         // and sent no wake.
         self.wakes[device].swap(false, SeqCst);

@@ -47,8 +47,8 @@ impl DeviceResults {
     ///
     /// # Panics
     /// If it is not a result buffer of the recording.
-    pub(super) fn part(&self, buffer: BufferId, at: Extent, extent: Extent) -> AllocationView {
-        let (position, Range { start, end }) = self.layout.part(buffer, at, extent);
+    pub(super) fn part(&self, buffer: BufferId, offset: Extent, extent: Extent) -> AllocationView {
+        let (position, Range { start, end }) = self.layout.part(buffer, offset, extent);
         let allocation = self.memory[position].allocation();
         AllocationView::new(allocation, start, end - start).expect("within the slot's capacity")
     }

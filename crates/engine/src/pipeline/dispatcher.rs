@@ -23,7 +23,7 @@ use super::stages::{Shared, SubmitOutcome};
 use super::sync::{AtomicBool, AtomicU64, Condvar, Guard, Mutex, Receiver, yield_now};
 use super::ticket::{Answers, TicketEngine};
 use super::uniforms::Change;
-use super::unwinding::unwinding;
+use super::unwinding::catch_and_log;
 use super::upload::is_large;
 use crate::error::{Error, ErrorKind, Result};
 use crate::workload::Workload;
@@ -119,7 +119,7 @@ impl<W: Workload> Dispatcher<W> {
         let before = queue.set_run(&self.shared, results);
         self.unlock_and_start(queue);
         // What the run maps with is the embedder's code.
-        unwinding(|| drop(before));
+        catch_and_log(|| drop(before));
     }
 
     /// Starts what can start, after the consumer of a run has taken a batch or has ended.
@@ -176,10 +176,10 @@ impl<W: Workload> Dispatcher<W> {
         None
     }
 
-    /// Looks at what may have changed, on a device's completion thread that was woken. Returns when the
-    /// open batch will be due.
-    pub(super) fn woken(self: &Arc<Self>, device: usize) -> Option<Instant> {
-        self.devices.woken(device);
+    /// Closes the open batch if it is due, and starts batches for which there is a slot now. Called on a
+    /// device's completion thread that was woken. Returns when the open batch will be due.
+    pub(super) fn handle_wake(self: &Arc<Self>, device: usize) -> Option<Instant> {
+        self.devices.note_woken(device);
         let due = self.close_due(Instant::now());
         // Results may have given a slot back.
         self.start_ready();
@@ -241,10 +241,10 @@ impl<W: Workload> Dispatcher<W> {
             self.devices.wake_all();
         }
         for waker in admitted.wakers {
-            unwinding(|| waker.wake());
+            catch_and_log(|| waker.wake());
         }
         for item in admitted.refused {
-            unwinding(|| drop(item));
+            catch_and_log(|| drop(item));
         }
     }
 
@@ -290,7 +290,7 @@ impl<W: Workload> Dispatcher<W> {
             // Drops the workload, which is the embedder's code, if the engine's last handle was
             // dropped in the engine's own code. A panic here would end the process.
             let _inside = InsideEngine::enter(dispatcher.shared.engine);
-            unwinding(|| drop(dispatcher));
+            catch_and_log(|| drop(dispatcher));
         });
     }
 
@@ -328,7 +328,7 @@ impl<W: Workload> Dispatcher<W> {
     fn drop_undelivered(&self) {
         for batches in &self.inboxes {
             while let Ok(lost) = batches.try_recv() {
-                unwinding(|| drop(lost));
+                catch_and_log(|| drop(lost));
             }
         }
     }
@@ -433,7 +433,7 @@ impl<W: Workload> Dispatcher<W> {
         self.finish_admission(admitted);
         self.devices.wake_all();
         for batch in lost {
-            unwinding(|| drop(batch));
+            catch_and_log(|| drop(batch));
         }
         self.drop_undelivered();
     }
@@ -484,7 +484,7 @@ impl<W: Workload> TicketEngine<W> for Dispatcher<W> {
         #[cfg(not(loom))]
         crate::backend::help_until(&self.shared.pool, is_over);
         // Drops the workload, which is the embedder's code, if the engine was dropped meanwhile.
-        unwinding(|| drop(self));
+        catch_and_log(|| drop(self));
     }
 
     fn cancel(
@@ -519,7 +519,7 @@ impl<W: Workload> TicketEngine<W> for Dispatcher<W> {
             self.answer(batch, None, &mut Vec::new());
         }
         // May run the last drop of the workload, the embedder's code: see `help`.
-        unwinding(|| drop(self));
+        catch_and_log(|| drop(self));
         is_taken
     }
 }

@@ -24,7 +24,7 @@ pub fn dot<W: Workload>(
     config: &EngineConfig,
     bucket: Option<usize>,
 ) -> Result<String> {
-    drawn(workload, backend, config, bucket, Executor::dot_of_size)
+    draw_bucket(workload, backend, config, bucket, Executor::dot_of_size)
 }
 
 /// Draws the same as an SVG file of page width, by stages. See [`Executor::svg`].
@@ -37,10 +37,10 @@ pub fn graph_svg<W: Workload>(
     config: &EngineConfig,
     bucket: Option<usize>,
 ) -> Result<String> {
-    drawn(workload, backend, config, bucket, Executor::svg_of_size)
+    draw_bucket(workload, backend, config, bucket, Executor::svg_of_size)
 }
 
-fn drawn<W: Workload>(
+fn draw_bucket<W: Workload>(
     workload: &W,
     backend: &Arc<dyn Backend>,
     config: &EngineConfig,

@@ -2,9 +2,9 @@
 
 use super::batch::{Batch, Entry};
 use super::leases::BatchLeases;
-use super::recorded::{RecordedWorkload, guarded};
+use super::recorded::{RecordedWorkload, catch_as_input};
 use super::slot::{Done, Slot};
-use super::unwinding::unwinding;
+use super::unwinding::catch_and_log;
 use super::upload::BatchThreads;
 use crate::error::{Context, Error, Result};
 use crate::record::BUFFERS_MAX;
@@ -35,7 +35,7 @@ pub(crate) fn unpack<W: Workload, B>(
     let copies = leases.as_copies();
     let (layout, start) = (&program.downloads, Extent::default());
     let views = ReadViews::new(layout, &buffers, start, batch.total, &copies);
-    let outgrown = match outgrown(program, batch, &views) {
+    let outgrown = match find_outgrown(program, batch, &views) {
         Ok(outgrown) => outgrown,
         Err(error) => {
             outputs.extend(batch.entries.iter().map(|_| Err(error.clone())));
@@ -57,9 +57,10 @@ fn read_results<W: Workload>(
 ) {
     let parts = threads.parts(program.downloads.bytes(batch.total));
     let pool = (parts > 1).then_some(threads.pool);
-    let views_of = |at, extent| ReadViews::new(&program.downloads, buffers, at, extent, leases);
+    let views_of =
+        |offset, extent| ReadViews::new(&program.downloads, buffers, offset, extent, leases);
     let views = views_of(Extent::default(), batch.total);
-    let mut located = located(batch);
+    let mut located = located_items(batch);
     let read_batch = || -> Result<Option<Vec<Result<W::Output>>>> {
         let (workload, buffers) = (&program.workload, &program.buffers);
         let read = workload.read_batch(buffers, &mut located, &views, pool);
@@ -71,7 +72,7 @@ fn read_results<W: Workload>(
         let (given, expected) = (results.len(), located.count());
         if given != expected {
             for result in results {
-                unwinding(|| drop(result));
+                catch_and_log(|| drop(result));
             }
             let message =
                 format!("read_batch returned {given} results for a batch of {expected} items");
@@ -80,7 +81,7 @@ fn read_results<W: Workload>(
         Ok(Some(results))
     };
     let inside = program.inside();
-    let results = guarded(read_batch).within(|| "read").transpose();
+    let results = catch_as_input(read_batch).within(|| "read").transpose();
     if let Some(results) = results {
         let mut results = results.map(Vec::into_iter);
         outputs.extend(batch.entries.iter().map(|entry| {
@@ -92,12 +93,12 @@ fn read_results<W: Workload>(
     }
     let read = |entry: &Entry<W>| -> Result<W::Output> {
         let location = entry.location.clone()?;
-        let views = views_of(location.at, location.extent);
+        let views = views_of(location.offset, location.extent);
         let read = || {
             let (workload, buffers) = (&program.workload, &program.buffers);
-            workload.read(buffers, entry.item(), location.at, &views)
+            workload.read(buffers, entry.item(), location.offset, &views)
         };
-        guarded(read).within(|| "read")
+        catch_as_input(read).within(|| "read")
     };
     if let Some(pool) = pool {
         // The pool's threads run the workload's code instead of this one.
@@ -111,15 +112,17 @@ fn read_results<W: Workload>(
     }
 }
 
-fn outgrown<W: Workload>(
+/// Asks the workload which items of a batch have outgrown their extents. Returns each with its index among
+/// all entries of the batch, rejected ones included, and the extent that it needs.
+fn find_outgrown<W: Workload>(
     program: &RecordedWorkload<W>,
     batch: &Batch<W>,
     views: &ReadViews<'_>,
 ) -> Result<Outgrown> {
     let _inside = program.inside();
-    let found = guarded(|| {
+    let found = catch_as_input(|| {
         let (workload, buffers) = (&program.workload, &program.buffers);
-        workload.outgrown(buffers, &mut located(batch), views)
+        workload.outgrown(buffers, &mut located_items(batch), views)
     });
     let found = found.within(|| "outgrown")?;
     if found.is_empty() {
@@ -144,12 +147,13 @@ fn outgrown<W: Workload>(
     found.into_iter().map(of_entry).collect()
 }
 
-fn located<W: Workload>(batch: &Batch<W>) -> impl Iterator<Item = BatchItem<'_, W::Item>> {
+/// The items of a batch with their parts, without those that were rejected.
+fn located_items<W: Workload>(batch: &Batch<W>) -> impl Iterator<Item = BatchItem<'_, W::Item>> {
     batch.entries.iter().filter_map(|entry| {
         let location = entry.location.as_ref().ok()?;
         Some(BatchItem {
             item: entry.item(),
-            at: location.at,
+            offset: location.offset,
             extent: location.extent,
         })
     })

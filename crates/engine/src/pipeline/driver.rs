@@ -14,7 +14,7 @@ use super::stages::Shared;
 use super::sync::{JoinHandle, bounded, thread};
 use super::ticket::{EngineRef, TicketEngine};
 use super::timeline::SpanKind;
-use super::unwinding::unwinding;
+use super::unwinding::catch_and_log;
 use crate::backend::crate_threads;
 use crate::error::{Error, ErrorKind, Result};
 use crate::workload::{Completion, Workload};
@@ -122,7 +122,7 @@ fn complete<W: Workload>(
     let mut due: Option<Instant> = None;
     loop {
         if completions.take_submitted() {
-            due = dispatcher.woken(device);
+            due = dispatcher.handle_wake(device);
         }
         match completions.poll() {
             Some(Err(failed)) if shared.comes_back(&failed) => {
@@ -162,7 +162,7 @@ impl Timer {
                 let is_over = dispatcher.is_over();
                 drop(breaks);
                 // Drops the workload, which is the embedder's code, if the engine was dropped meanwhile.
-                unwinding(|| drop(dispatcher));
+                catch_and_log(|| drop(dispatcher));
                 match due {
                     _ if is_over => return,
                     None => std::thread::park(),
@@ -227,7 +227,7 @@ where
             let mut sent = 0;
             for item in source {
                 if stop.load(Relaxed) {
-                    unwinding(|| drop(item));
+                    catch_and_log(|| drop(item));
                     break;
                 }
                 let extent = shared.extent(&item);

@@ -1,7 +1,7 @@
 //! [`Ending`]: why an engine takes no more items, and the tasks that await its end.
 
 use super::sync::{AtomicBool, AtomicU64, Mutex};
-use super::unwinding::unwinding;
+use super::unwinding::catch_and_log;
 use crate::backend::fork::Process;
 use crate::error::{Error, ErrorKind, Result};
 use std::pin::Pin;
@@ -105,7 +105,7 @@ impl Ending {
     pub(super) fn wake_tasks(&self) {
         let tasks = std::mem::take(&mut *self.tasks.lock());
         for (_, waker) in tasks {
-            unwinding(|| waker.wake());
+            catch_and_log(|| waker.wake());
         }
     }
 }
@@ -149,7 +149,7 @@ impl Future for Ended {
         };
         drop(tasks);
         // Dropping a waker may run the embedder's code.
-        unwinding(|| drop(before));
+        catch_and_log(|| drop(before));
         Poll::Pending
     }
 }
@@ -162,7 +162,7 @@ impl Drop for Ended {
                 let place = tasks.iter().position(|(number, _)| *number == self.number);
                 place.map(|place| tasks.swap_remove(place))
             };
-            unwinding(|| drop(waker));
+            catch_and_log(|| drop(waker));
         }
     }
 }

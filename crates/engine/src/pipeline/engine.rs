@@ -17,7 +17,7 @@ use super::sync::{JoinHandle, yield_now};
 use super::ticket::{Ticket, Tickets};
 use super::timeline::Timeline;
 use super::uniforms::{Uniforms, changes};
-use super::unwinding::unwinding;
+use super::unwinding::catch_and_log;
 use crate::backend::{Backend, Choice, CudaOptions, runs_twin, select_with};
 #[cfg(doc)]
 use crate::error::ErrorKind;
@@ -216,7 +216,7 @@ impl<W: Workload> Engine<W> {
         let submitted = self.dispatcher().submit(item, extent, options, true);
         submitted.map_err(|refused| match refused {
             TrySubmitError::Closed(item, reason) => {
-                unwinding(|| drop(item));
+                catch_and_log(|| drop(item));
                 reason
             }
             TrySubmitError::Full(_) => unreachable!("it waits for room"),
@@ -530,7 +530,7 @@ impl<W: Workload> Drop for Engine<W> {
             std::mem::forget((dispatcher, std::mem::take(&mut self.threads)));
             return;
         }
-        unwinding(|| dispatcher.close());
+        catch_and_log(|| dispatcher.close());
         if self.is_unfinished || is_inside_any() || runs_twin() {
             // The threads may wait for this one, and end on their own once it continues. Those of
             // another engine wait for it if they drop that engine at the same time.
@@ -560,6 +560,6 @@ impl<W: Workload> Drop for Engine<W> {
             }
         }
         // Drops the workload, which is the embedder's code.
-        unwinding(|| drop(dispatcher));
+        catch_and_log(|| drop(dispatcher));
     }
 }

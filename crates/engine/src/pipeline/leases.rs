@@ -104,9 +104,9 @@ impl LeaseSource for BatchLeases<'_> {
         }
     }
 
-    fn lend_device(&self, buffer: BufferId, at: Extent, extent: Extent) -> Result<DevicePart> {
+    fn lend_device(&self, buffer: BufferId, offset: Extent, extent: Extent) -> Result<DevicePart> {
         let results = self.device.as_ref().expect("a result buffer of the slot");
-        let view = results.part(buffer, at, extent);
+        let view = results.part(buffer, offset, extent);
         // An empty result holds no slot.
         let owner = if view.bytes() == 0 {
             DeviceOwner::Nothing

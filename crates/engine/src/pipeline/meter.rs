@@ -165,14 +165,14 @@ impl Meter {
     }
 
     /// Notes that a batch was submitted to the device in `slot`, by a call that returned at `end`.
-    pub(super) fn submitted(&self, slot: usize, start: &Start, end: Instant) {
+    pub(super) fn note_submitted(&self, slot: usize, start: &Start, end: Instant) {
         let since = start.filled_at.saturating_duration_since(self.epoch);
         self.in_flight[slot].store(ns(since).max(1), Relaxed);
         self.add_start(start, end);
     }
 
     /// Notes that the device refused a batch at `end`.
-    pub(super) fn refused(&self, start: &Start, end: Instant) {
+    pub(super) fn note_refused(&self, start: &Start, end: Instant) {
         self.add_start(start, end);
         self.finished.lock().flight.add(start.filled_at, end);
     }
@@ -194,7 +194,7 @@ impl Meter {
     }
 
     /// Notes that the batch in `slot` has finished or failed.
-    pub(super) fn batch_finished(&self, slot: usize, submitted_at: Instant, now: Instant) {
+    pub(super) fn note_batch_finished(&self, slot: usize, submitted_at: Instant, now: Instant) {
         self.in_flight[slot].store(0, Relaxed);
         let mut finished = self.finished.lock();
         finished.flight.add(submitted_at, now);
@@ -208,7 +208,7 @@ impl Meter {
 
     /// Notes that the results of a batch, which was found done at `done_at`, were read from `start` on,
     /// and that its items have them.
-    pub(super) fn unpacked<W: Workload>(
+    pub(super) fn note_unpacked<W: Workload>(
         &self,
         batch: &Batch<W>,
         done_at: Instant,

@@ -1,6 +1,6 @@
 //! [`OrderedMap`]: a parallel map over an iterator, in order and with a bounded window.
 
-use super::unwinding::unwinding;
+use super::unwinding::catch_and_log;
 use crate::backend::receive_helping;
 use crossbeam_channel::{Receiver, bounded};
 use rayon::ThreadPool;
@@ -65,7 +65,7 @@ where
             let outcome = catch_unwind(AssertUnwindSafe(|| work(item)));
             // The reader may have been dropped. A panic would end the process.
             if let Err(unread) = result.send(outcome) {
-                unwinding(|| drop(unread));
+                catch_and_log(|| drop(unread));
             }
         });
         self.ahead += weight;

@@ -6,7 +6,7 @@ use super::counters::add;
 use super::download::Outgrown;
 use super::slot::{Free, Slot};
 use super::stages::Shared;
-use super::unwinding::unwinding;
+use super::unwinding::catch_and_log;
 use crate::error::{Error, ErrorKind, ErrorScope, Result};
 use crate::workload::{Extent, Workload};
 
@@ -44,7 +44,7 @@ impl<W: Workload> Shared<W> {
                 }
             };
             let first = std::mem::replace(&mut outputs[index], output);
-            unwinding(|| drop(first));
+            catch_and_log(|| drop(first));
         }
         slot
     }
@@ -64,7 +64,7 @@ impl<W: Workload> Shared<W> {
         alone.resident.clone_from(&batch.resident);
         let mut entry = batch.entries.remove(index);
         entry.location = Ok(Location {
-            at: Extent::default(),
+            offset: Extent::default(),
             extent,
         });
         alone.entries.push(entry);
@@ -74,7 +74,7 @@ impl<W: Workload> Shared<W> {
                 outputs.pop().expect("a result for the entry")
             }
             Ok((mut outputs, _)) => {
-                unwinding(|| drop(outputs.pop()));
+                catch_and_log(|| drop(outputs.pop()));
                 Err(Error::new(
                     ErrorKind::Capacity,
                     "the results need more room again, in a batch of the extent that the workload asked for",
@@ -87,7 +87,7 @@ impl<W: Workload> Shared<W> {
                 Err(error)
             }
         };
-        let entry = ran.batch.entries.pop().expect("it was pushed above");
+        let entry = ran.batch.entries.pop().expect("the entry was pushed above");
         batch.entries.insert(index, entry);
         (ran.slot, output)
     }

@@ -58,12 +58,12 @@ pub(super) struct Queue<W: Workload> {
     keeps_slots: bool,
     answers: AnswersPool<W>,
     close: Close,
-    /// The closed batches of each kind that may wait for a slot.
-    waiting_max: usize,
+    /// The number of closed batches of each kind, urgent and normal, from which on no item is added.
+    waiting_batches_max: usize,
     /// No item of a batch without a slot expires before this.
     expires_at: Option<Instant>,
     /// Items that wait for room.
-    waiting: Waiting<W>,
+    waiting_items: Waiting<W>,
     /// Threads that sleep until there is room. Where items wait too, both have every other place.
     pub(super) sleeping: usize,
     is_turn_of_threads: bool,
@@ -129,9 +129,9 @@ impl<W: Workload> Queue<W> {
             keeps_slots: !urgent.is_empty(),
             answers: AnswersPool::new(shared.engine, Some(owner)),
             close: config.close,
-            waiting_max: config.waiting_batches_max,
+            waiting_batches_max: config.waiting_batches_max,
             expires_at: None,
-            waiting: Waiting::default(),
+            waiting_items: Waiting::default(),
             sleeping: 0,
             is_turn_of_threads: false,
             urgent: VecDeque::new(),
@@ -149,20 +149,23 @@ impl<W: Workload> Queue<W> {
         }
     }
 
-    /// Whether an item may be added. Adding one adds at most two batches.
+    /// Whether an item may be added: fewer than `waiting_batches_max` closed batches of its kind wait for a
+    /// slot. The item may close two batches, the open one that it does not fit in and the one that it fills,
+    /// so one batch more than the limit may wait afterwards.
     pub(super) fn has_room(&self, is_urgent: bool) -> bool {
-        let waiting = if is_urgent {
+        let closed_batches = if is_urgent {
             &self.urgent
         } else {
             &self.normal
         };
-        waiting.len() < self.waiting_max
+        closed_batches.len() < self.waiting_batches_max
     }
 
     /// Whether a thread may add an item: there is room, and no item waits for it, unless it is the turn of
     /// threads that wait.
     pub(super) fn has_room_for_thread(&self, is_urgent: bool, has_waited: bool) -> bool {
-        let is_turn = self.waiting.is_empty(is_urgent) || has_waited && self.is_turn_of_threads;
+        let is_turn =
+            self.waiting_items.is_empty(is_urgent) || has_waited && self.is_turn_of_threads;
         is_turn && self.has_room(is_urgent)
     }
 
@@ -248,7 +251,7 @@ impl<W: Workload> Queue<W> {
                     return Cancelled::Taken;
                 }
                 let emptied = self.take_open(shared, place);
-                return Cancelled::Emptied(emptied.expect("it has the items"));
+                return Cancelled::Emptied(emptied.expect("the open batch has the items"));
             }
         }
         for closed in [&mut self.urgent, &mut self.normal] {
@@ -259,7 +262,7 @@ impl<W: Workload> Queue<W> {
             return if !is_taken {
                 Cancelled::Late
             } else if closed[position].is_emptied() {
-                Cancelled::Emptied(closed.remove(position).expect("it was found there"))
+                Cancelled::Emptied(closed.remove(position).expect("a batch was found there"))
             } else {
                 Cancelled::Taken
             };
@@ -394,9 +397,11 @@ impl<W: Workload> Queue<W> {
         let is_slot_free = !self.free.is_empty() || !self.lent.is_empty();
         let closes = self.batchers[URGENT].is_open()
             || is_slot_free && self.close == Close::Idle && self.batchers[NORMAL].is_open();
-        self.is_empty() && !closes && !self.waiting.is_some()
+        self.is_empty() && !closes && !self.waiting_items.is_some()
     }
 
+    /// Adds items that wait for room, frees slots that results have given back, closes what a free slot
+    /// closes, and takes the next batch with its slot.
     fn find_next(&mut self, shared: &Shared<W>) -> Next<W> {
         let mut admitted = self.admit_waiting(shared);
         self.free_returned();
@@ -409,7 +414,7 @@ impl<W: Workload> Queue<W> {
         let mut start = self.take_next(shared);
         if let Some(start) = &mut start {
             self.is_turn_of_threads = self.sleeping > 0 && !self.is_turn_of_threads;
-            if !self.is_turn_of_threads && self.waiting.is_some() {
+            if !self.is_turn_of_threads && self.waiting_items.is_some() {
                 let admitted = admitted.get_or_insert_default();
                 let before = admitted.wakers.len();
                 self.admit(shared, admitted);
@@ -422,13 +427,16 @@ impl<W: Workload> Queue<W> {
         Next { start, admitted }
     }
 
+    /// Takes the batch that comes next, and a slot for it: an urgent one where a slot is kept for such
+    /// batches, then one whose device was lost, then an urgent one, or a normal one after [`URGENT_MAX`]
+    /// urgent ones in a row.
     fn take_next(&mut self, shared: &Shared<W>) -> Option<Start<W>> {
         if !self.urgent.is_empty()
             && let Some(position) = usable(&mut self.free_urgent, &self.suspended, shared)
         {
             let slot = self.free_urgent.remove(position)?;
             let batch = self.urgent.pop_front()?;
-            return Some(self.started(slot, batch));
+            return Some(self.make_start(slot, batch));
         }
         let is_urgent = match (self.urgent.is_empty(), self.normal.is_empty()) {
             (true, true) if self.lost.is_empty() => return None,
@@ -438,7 +446,7 @@ impl<W: Workload> Queue<W> {
         let position = usable(&mut self.free, &self.suspended, shared)?;
         if let Some(batch) = self.lost.pop_front() {
             let slot = self.free.remove(position)?;
-            return Some(self.started(slot, batch));
+            return Some(self.make_start(slot, batch));
         }
         let queue = if is_urgent {
             &mut self.urgent
@@ -461,10 +469,11 @@ impl<W: Workload> Queue<W> {
         } else {
             0
         };
-        Some(self.started(slot, batch))
+        Some(self.make_start(slot, batch))
     }
 
-    fn started(&self, slot: Slot<Free>, batch: Box<Batch<W>>) -> Start<W> {
+    /// A start of a batch in a slot, both of which were taken out.
+    fn make_start(&self, slot: Slot<Free>, batch: Box<Batch<W>>) -> Start<W> {
         let urgent_waits = !self.urgent.is_empty() || self.batchers[URGENT].is_open();
         let waits = urgent_waits
             || !self.lost.is_empty()

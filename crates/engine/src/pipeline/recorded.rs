@@ -72,7 +72,7 @@ impl<W: Workload> RecordedWorkload<W> {
     /// The extent of an item. A panic of the workload becomes the item's error.
     #[inline]
     pub(crate) fn extent(&self, item: &W::Item) -> Result<Extent> {
-        guarded(|| self.workload.extent(item))
+        catch_as_input(|| self.workload.extent(item))
     }
 
     /// The uniforms, in the order of the header.
@@ -88,7 +88,7 @@ impl<W: Workload> RecordedWorkload<W> {
 
 /// Runs an embedder's code. A panic becomes an [`ErrorKind::Input`] error of the item.
 #[inline]
-pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+pub(crate) fn catch_as_input<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     catch(work).unwrap_or_else(|panic| {
         let message = format!("the workload panicked: {panic}");
         Err(Error::new(ErrorKind::Input, message))

@@ -174,7 +174,7 @@ impl<W: Workload> Shared<W> {
     /// Runs a batch that was written into its slot, and waits for it.
     fn run(&self, slot: Slot<Free>, batch: Box<Batch<W>>) -> Finished<Box<Batch<W>>> {
         let live = batch.total;
-        let filled = slot.begin().filled(batch, live);
+        let filled = slot.begin().with_batch(batch, live);
         let slot = match filled.submit(false) {
             Ok((slot, replay)) => {
                 self.counters.finished.add_replay(&replay);
@@ -327,7 +327,7 @@ impl<'a, W: Workload> Hunt<'a, W> {
                 continue;
             };
             *location = Location {
-                at: part.total,
+                offset: part.total,
                 extent: location.extent,
             };
             part.total = sum(part.total, location.extent);

@@ -1,7 +1,7 @@
 //! The resident buffers of an engine: one copy on each device, or two of those that a program replaces.
 
 use super::ending::Ending;
-use super::recorded::guarded;
+use super::recorded::catch_as_input;
 use super::resident_version::ResidentVersion;
 use crate::backend::{AllocationView, Backend, Contents, Storage};
 use crate::error::{Context, Error, ErrorKind, Result};
@@ -66,7 +66,7 @@ impl ResidentContents {
     /// # Errors
     /// The errors of [`Workload::fill_resident`].
     pub(super) fn fill<W: Workload>(&mut self, workload: &W, handles: &W::Buffers) -> Result<()> {
-        guarded(|| self.write(|views| workload.fill_resident(handles, views)))
+        catch_as_input(|| self.write(|views| workload.fill_resident(handles, views)))
             .within(|| "resident buffers")
     }
 

@@ -124,7 +124,7 @@ impl<B> Ring<B> {
         batch: B,
         timed: bool,
     ) -> Result<Replay, Box<Failed<B>>> {
-        let filled = slot.filled(batch, live);
+        let filled = slot.with_batch(batch, live);
         let (slot, replay) = filled.submit(timed)?;
         self.in_flight.insert(slot);
         Ok(replay)

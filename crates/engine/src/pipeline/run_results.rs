@@ -4,7 +4,7 @@
 use super::pool::Pool;
 use super::ring::Reorder;
 use super::sync::{AtomicU64, Mutex, Receiver, Sender, bounded};
-use super::unwinding::unwinding;
+use super::unwinding::catch_and_log;
 use crate::error::{Error, ErrorKind, Result};
 use crate::workload::{Completion, Workload};
 use std::sync::Arc;
@@ -50,7 +50,7 @@ impl<T> RunBatch<T> {
 impl<T> Drop for RunBatch<T> {
     fn drop(&mut self) {
         while let Some(result) = self.pop() {
-            unwinding(|| drop(result));
+            catch_and_log(|| drop(result));
         }
         self.spare.give_back(std::mem::take(&mut self.results));
     }
@@ -66,15 +66,15 @@ impl<W: Workload> Undelivered<W> {
     }
 
     pub(super) fn take(mut self) -> Completion<W> {
-        self.0.take().expect("it is taken once")
+        self.0.take().expect("the completion is taken once")
     }
 }
 
 impl<W: Workload> Drop for Undelivered<W> {
     fn drop(&mut self) {
         if let Some(Completion { item, result }) = self.0.take() {
-            unwinding(|| drop(item));
-            unwinding(|| drop(result));
+            catch_and_log(|| drop(item));
+            catch_and_log(|| drop(result));
         }
     }
 }

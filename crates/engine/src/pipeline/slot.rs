@@ -271,12 +271,14 @@ impl<S> Slot<S> {
         }
     }
 
-    fn located(&self, error: Error) -> Error {
+    /// Adds the number of the slot to an error.
+    fn name_slot(&self, error: Error) -> Error {
         error.within(format!("slot {}", self.core.index))
     }
 
+    /// Ends the work in the slot with an error. The slot is free then, and the batch comes back.
     fn fail<B>(self, error: Error, batch: impl FnOnce(S) -> B) -> Box<Failed<B>> {
-        let error = self.located(error);
+        let error = self.name_slot(error);
         let batch = batch(self.state);
         let slot = Slot {
             core: self.core,
@@ -457,7 +459,8 @@ impl Slot<Filling> {
         core.executor.set_resident(version.number, memory);
     }
 
-    pub(crate) fn filled<B>(self, batch: B, live: Extent) -> Slot<Filled<B>> {
+    /// The slot with the batch that was written into it, which is of extent `live`.
+    pub(crate) fn with_batch<B>(self, batch: B, live: Extent) -> Slot<Filled<B>> {
         self.with(|Filling(events)| Filled {
             batch,
             live,

@@ -185,7 +185,7 @@ impl<W: Workload> Shared<W> {
                     _ => &counters.verify_ns,
                 };
                 let end = add_since(spent, filled_at);
-                self.meter.submitted(index, &start, end);
+                self.meter.note_submitted(index, &start, end);
                 counters.add_replay(&replay);
                 if let Some(sampler) = sampler {
                     let batch_key = (number, index);
@@ -202,7 +202,7 @@ impl<W: Workload> Shared<W> {
             Err(mut failed) => {
                 // The batch was not submitted.
                 failed.batch.submitted_at = None;
-                self.meter.refused(&start, Instant::now());
+                self.meter.note_refused(&start, Instant::now());
                 if failed.error.scope() < ErrorScope::Device {
                     SubmitOutcome::Submitted(Ok(failed.wait_out()))
                 } else if self.comes_back(&failed) {
@@ -246,7 +246,7 @@ impl<W: Workload> Shared<W> {
         let _span = trace_span!("complete", batch = number, slot, items).entered();
         if let Some(submitted_at) = batch.submitted_at {
             let now = add_since(&self.counters.finished.compute_ns, submitted_at);
-            self.meter.batch_finished(slot, submitted_at, now);
+            self.meter.note_batch_finished(slot, submitted_at, now);
             match outcome {
                 Ok(slot) => self.sample_flight(slot, submitted_at, now),
                 Err(failed) => failed.batch.submitted_at = None,
@@ -329,7 +329,7 @@ impl<W: Workload> Shared<W> {
         let now = add_since(&counters.unpack_ns, start);
         let handed_over_at = taken.batch.handed_over_at.take();
         let done_at = handed_over_at.unwrap_or(start);
-        self.meter.unpacked(&taken.batch, done_at, start, now);
+        self.meter.note_unpacked(&taken.batch, done_at, start, now);
         if let Some((sampler, batch_key)) = self.sampler.as_ref().zip(taken.batch.sampled) {
             if let Some(handed_over_at) = handed_over_at {
                 sampler.add(batch_key, SpanKind::Worker, handed_over_at, start);

@@ -2,7 +2,7 @@
 
 mod answers;
 
-use super::unwinding::unwinding;
+use super::unwinding::catch_and_log;
 #[cfg(doc)]
 use crate::error::ErrorKind;
 use crate::error::{Error, Result};
@@ -73,7 +73,7 @@ impl<W: Workload> Drop for Part<W> {
         if self.cancels && self.cancel(|item| cancelled.push(item)) {
             // Dropping an item runs the embedder's code.
             for item in cancelled {
-                unwinding(|| drop(item));
+                catch_and_log(|| drop(item));
             }
             return;
         }

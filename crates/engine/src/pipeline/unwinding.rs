@@ -2,9 +2,9 @@
 
 use tapeloop_error::internal::catch;
 
-/// Calls `work`, which runs the embedder's code: it drops items, or wakes tasks. `None` if it
-/// panicked.
-pub(super) fn unwinding<T>(work: impl FnOnce() -> T) -> Option<T> {
+/// Calls `work`, which runs the embedder's code: it drops items, or wakes tasks. Logs a panic, and then returns
+/// `None`.
+pub(super) fn catch_and_log<T>(work: impl FnOnce() -> T) -> Option<T> {
     let report = |panic| tracing::error!("dropping an item or waking a task panicked: {panic}");
     catch(work).map_err(report).ok()
 }

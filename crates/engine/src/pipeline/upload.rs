@@ -2,7 +2,7 @@
 //! views.
 
 use super::batch::{Batch, Entry, Location};
-use super::recorded::{RecordedWorkload, guarded};
+use super::recorded::{RecordedWorkload, catch_as_input};
 use super::slot::{Filled, Filling, Free, Slot, write_header};
 use crate::error::Error;
 use crate::workload::{DeviceInputs, Extent, Workload, WriteParts};
@@ -55,7 +55,7 @@ pub(crate) fn fill<W: Workload>(
     let mut slot = slot.begin();
     write(program, threads, &mut slot, &mut batch);
     let total = batch.total;
-    slot.filled(batch, total)
+    slot.with_batch(batch, total)
 }
 
 /// Writes the batch and its header into the slot's memory, and takes the device memory of its items.
@@ -106,11 +106,11 @@ fn take_inputs<W: Workload>(
     let (workload, buffers) = (&program.workload, &program.buffers);
     let _inside = program.inside();
     for entry in entries {
-        let Ok(Location { at, extent }) = entry.location else {
+        let Ok(Location { offset, extent }) = entry.location else {
             continue;
         };
-        let taken = guarded(|| {
-            let mut inputs = DeviceInputs::new(&program.inputs, at, extent, slot);
+        let taken = catch_as_input(|| {
+            let mut inputs = DeviceInputs::new(&program.inputs, offset, extent, slot);
             workload.device_inputs(buffers, entry.item(), &mut inputs)?;
             inputs.first_missing().map_or(Ok(()), |missing| {
                 let decl = program.buckets.largest().recording.buffer(missing);
@@ -122,7 +122,7 @@ fn take_inputs<W: Workload>(
             })
         });
         if let Err(error) = taken {
-            zero_item(program, slot, at, extent);
+            zero_item(program, slot, offset, extent);
             entry.location = Err(error.within("device_inputs"));
         }
     }
@@ -132,15 +132,15 @@ fn take_inputs<W: Workload>(
 fn zero_item<W: Workload>(
     program: &RecordedWorkload<W>,
     slot: &mut Slot<Filling>,
-    at: Extent,
+    offset: Extent,
     extent: Extent,
 ) {
     for input in program.inputs.buffers() {
-        let (_, part) = program.inputs.part(input, at, extent);
+        let (_, part) = program.inputs.part(input, offset, extent);
         slot.zero_input(input, part);
     }
     for upload in program.uploads.buffers() {
-        let (_, part) = program.uploads.part(upload, at, extent);
+        let (_, part) = program.uploads.part(upload, offset, extent);
         slot.upload_mut(upload)[part].fill(0);
     }
 }
@@ -157,7 +157,7 @@ fn write_in_turn<W: Workload>(
             continue;
         };
         let written = parts.write_next(location.extent, |views| {
-            guarded(|| workload.write(buffers, entry.item(), location.at, views))
+            catch_as_input(|| workload.write(buffers, entry.item(), location.offset, views))
         });
         if let Err(error) = written {
             entry.location = Err(error.within("write"));
@@ -178,7 +178,7 @@ fn write_entries<W: Workload>(
     }
     let of_front = count / 2;
     let (front, back) = entries.split_at_mut(entries.len() * of_front / count);
-    let mut front_parts = parts.split_off(spanned(front));
+    let mut front_parts = parts.split_off(sum_extents(front));
     let front_parts = WriteParts::new(&program.uploads, &mut front_parts);
     rayon::join(
         || write_entries(program, front, front_parts, of_front),
@@ -186,7 +186,8 @@ fn write_entries<W: Workload>(
     );
 }
 
-fn spanned<W: Workload>(entries: &[Entry<W>]) -> Extent {
+/// The sum of the extents of entries, without those that were rejected.
+fn sum_extents<W: Workload>(entries: &[Entry<W>]) -> Extent {
     let extents = entries
         .iter()
         .filter_map(|entry| entry.location.as_ref().ok());

@@ -38,7 +38,7 @@ use std::sync::Arc;
 ///
 /// let backend: Arc<dyn Backend> = Arc::new(CpuBackend::inline());
 /// let mut ring: Ring<()> = Ring::new(&backend, &buckets, 1, &Policy::default(), Wait::Spin)?;
-/// let mut slot = ring.acquire().expect("it is free");
+/// let mut slot = ring.acquire().expect("a slot is free");
 /// let mut bindings: Bindings = slot.bindings(0)?;
 /// bindings.set_scalar(0, "value", 7.0_f32)?;
 /// slot.rebind(0, bindings)?;

@@ -396,7 +396,7 @@ impl Executor {
             failure.error
         })?;
         let ready = self.buckets.states[bucket].ready.as_mut();
-        let ready = ready.expect("it climbed");
+        let ready = ready.expect("the bucket stays ready where no error was returned");
         ready.discard_timed(slot);
         (ready.batch, ready.audit) = (batch, audit);
         Ok(rung)
@@ -476,7 +476,7 @@ impl Executor {
         bucket: usize,
         size: &str,
     ) -> Result<String> {
-        self.drawn(slot, bucket, size, dot::draw)
+        self.draw_ready(slot, bucket, size, dot::draw)
     }
 
     /// Draws the same operations as an SVG file of page width, by stages: uploads, memsets, kernels
@@ -496,7 +496,7 @@ impl Executor {
         bucket: usize,
         size: &str,
     ) -> Result<String> {
-        self.drawn(slot, bucket, size, stage_drawing::draw)
+        self.draw_ready(slot, bucket, size, stage_drawing::draw)
     }
 
     fn size_text(&self, bucket: usize) -> String {
@@ -504,7 +504,8 @@ impl Executor {
         bucket.map_or(String::new(), |bucket| bucket.capacity.to_string())
     }
 
-    fn drawn(
+    /// Makes a bucket ready, and draws the operations that the device holds for it.
+    fn draw_ready(
         &mut self,
         slot: &mut dyn DeviceSlot,
         bucket: usize,
@@ -516,17 +517,17 @@ impl Executor {
         let (Some(ready), Some(bindings)) = (&state.ready, &state.bindings) else {
             unreachable!("made ready above");
         };
-        let held = match ready.graph {
+        let graph_ops = match ready.graph {
             Some(graph) => slot.graph_ops(graph),
             None => Ok(Vec::new()),
         };
-        let held = held.within(|| format!("graph of bucket {bucket}"))?;
+        let graph_ops = graph_ops.within(|| format!("graph of bucket {bucket}"))?;
         let (way, is_line) = match (ready.graph, self.policy().build) {
             (None, _) => ("launches", true),
             (Some(_), Build::Capture) => ("captured graph", true),
             (Some(_), Build::Explicit) => ("explicit graph", false),
         };
         let title = Title { bucket, size, way };
-        Ok(draw(ready, &held, bindings, &title, is_line))
+        Ok(draw(ready, &graph_ops, bindings, &title, is_line))
     }
 }

@@ -16,7 +16,7 @@ const GAP: f64 = 8.0;
 /// The width of a letter.
 const LETTER: f64 = 7.4;
 
-/// The stages, from the top.
+/// The stages, from the top: the name, the noun for one of its operations, and the colour.
 const STAGES: [(&str, &str, Ink); 4] = [
     ("Upload", "copy", Ink::Sky),
     ("Clear", "memset", Ink::Grey),
@@ -36,13 +36,13 @@ struct Shown {
 /// Draws a ready batch; the arguments are those of [`super::dot::draw`].
 pub(super) fn draw(
     ready: &ReadyBatch,
-    held: &[Op],
+    graph_ops: &[Op],
     bindings: &Bindings,
     title: &Title<'_>,
     is_line: bool,
 ) -> String {
     let recording = bindings.recording();
-    let nodes = nodes(ready, held);
+    let nodes = nodes(ready, graph_ops);
     let edges = edges(&nodes, recording, is_line);
     let shown: Vec<Shown> = nodes.iter().map(|node| shown(node, recording)).collect();
     let mut drawing = Drawing {
@@ -60,15 +60,15 @@ pub(super) fn draw(
         "A kernel starts when its inputs are there and the kernels that it names are done; kernels of a step can overlap."
     };
     drawing.svg.text(Ink::Quiet, (MARGIN, 70.0), order);
-    for (stage, (name, one, ink)) in STAGES.into_iter().enumerate() {
+    for (stage, (name, noun, ink)) in STAGES.into_iter().enumerate() {
         let of_stage: Vec<usize> = (0..nodes.len())
             .filter(|&node| shown[node].stage == stage)
             .collect();
         if of_stage.is_empty() {
             continue;
         }
-        let heading = heading(one, &of_stage, &shown);
-        drawing.heading(name, &heading);
+        let about = summarize_stage(noun, &of_stage, &shown);
+        drawing.draw_heading(name, &about);
         match stage {
             KERNELS => kernels(&mut drawing, &of_stage, &shown, &edges, is_line),
             _ => {
@@ -110,13 +110,13 @@ fn shown(node: &Node<'_>, recording: &Recording) -> Shown {
     }
 }
 
-/// `15 copies, 7.1 MiB`.
-fn heading(one: &str, of_stage: &[usize], shown: &[Shown]) -> String {
-    let plural = match (of_stage.len(), one) {
-        (1, one) => format!("1 {one}"),
+/// The number of a stage's operations, and their bytes: `15 copies, 7.1 MiB`.
+fn summarize_stage(noun: &str, of_stage: &[usize], shown: &[Shown]) -> String {
+    let plural = match (of_stage.len(), noun) {
+        (1, noun) => format!("1 {noun}"),
         (count, "copy") => format!("{count} copies"),
         (count, "launch") => format!("{count} launches, blocks x threads"),
-        (count, one) => format!("{count} {one}s"),
+        (count, noun) => format!("{count} {noun}s"),
     };
     let bytes: usize = of_stage.iter().map(|&node| shown[node].bytes).sum();
     let bytes = match bytes {
@@ -185,7 +185,7 @@ struct Drawing {
 }
 
 impl Drawing {
-    fn heading(&mut self, name: &str, about: &str) {
+    fn draw_heading(&mut self, name: &str, about: &str) {
         self.svg.text("text strong", (MARGIN, self.y + 14.0), name);
         self.svg.text(Ink::Quiet, (LEFT, self.y + 14.0), about);
         self.y += 24.0;

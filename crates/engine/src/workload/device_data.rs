@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// A batch that takes copies from device memory.
 pub(crate) trait InputTarget {
-    /// Copies memory to the part of an input buffer that starts at byte `start`, and is as long.
+    /// Copies all of `from` to the bytes of the input buffer `to` from `start` on.
     fn copy(&mut self, from: AllocationView, to: BufferId, start: usize) -> Result<()>;
 
     /// Makes the batch wait on the device for what `event` has recorded.
@@ -28,7 +28,8 @@ pub(crate) trait InputTarget {
 #[doc = "```"]
 pub struct DeviceInputs<'a> {
     layout: &'a ViewLayout,
-    at: Extent,
+    /// The start of the item's part along each axis.
+    offset: Extent,
     extent: Extent,
     target: &'a mut dyn InputTarget,
     /// A bit for each buffer of the layout whose part was given.
@@ -38,13 +39,13 @@ pub struct DeviceInputs<'a> {
 impl<'a> DeviceInputs<'a> {
     pub(crate) fn new(
         layout: &'a ViewLayout,
-        at: Extent,
+        offset: Extent,
         extent: Extent,
         target: &'a mut dyn InputTarget,
     ) -> Self {
         DeviceInputs {
             layout,
-            at,
+            offset,
             extent,
             target,
             given: Default::default(),
@@ -69,7 +70,7 @@ impl<'a> DeviceInputs<'a> {
     /// # Panics
     /// If it is not an input buffer of the recording, or its part was given before.
     pub fn copy<T: Element>(&mut self, buffer: Buffer<T>, from: AllocationView) -> Result<()> {
-        let (position, part) = self.layout.part(buffer.id(), self.at, self.extent);
+        let (position, part) = self.layout.part(buffer.id(), self.offset, self.extent);
         assert!(!self.is_given(position), "the part was given before");
         if from.bytes() != part.len() {
             return Err(Error::usage(format!(
@@ -107,7 +108,7 @@ impl<'a> DeviceInputs<'a> {
     pub(crate) fn first_missing(&self) -> Option<BufferId> {
         let mut buffers = self.layout.buffers().enumerate();
         let missing = buffers.find(|(position, id)| {
-            let (_, part) = self.layout.part(*id, self.at, self.extent);
+            let (_, part) = self.layout.part(*id, self.offset, self.extent);
             !self.is_given(*position) && !part.is_empty()
         });
         missing.map(|(_, id)| id)

@@ -23,7 +23,7 @@ pub(crate) trait LeaseSource: Sync {
     ///
     /// # Panics
     /// If it is not a result buffer of the recording.
-    fn lend_device(&self, buffer: BufferId, at: Extent, extent: Extent) -> Result<DevicePart>;
+    fn lend_device(&self, buffer: BufferId, offset: Extent, extent: Extent) -> Result<DevicePart>;
 }
 
 /// A part of a download buffer that outlives its batch: [`ReadViews::lease`](super::ReadViews::lease)

@@ -85,7 +85,7 @@ pub trait Workload: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Writes one item into its part of a batch. `at` is the start of that part along each axis, so
+    /// Writes one item into its part of a batch. `offset` is the start of that part along each axis, so
     /// that the item can store offsets for kernels.
     ///
     /// The views hold data of an earlier batch: write all of them. If a batch is lost with a
@@ -99,7 +99,7 @@ pub trait Workload: Send + Sync + 'static {
         &self,
         buffers: &Self::Buffers,
         item: &Self::Item,
-        at: Extent,
+        offset: Extent,
         views: &mut WriteViews<'_>,
     ) -> Result<()>;
 
@@ -147,7 +147,7 @@ pub trait Workload: Send + Sync + 'static {
         &self,
         buffers: &Self::Buffers,
         item: &Self::Item,
-        at: Extent,
+        offset: Extent,
         views: &ReadViews<'_>,
     ) -> Result<Self::Output>;
 
@@ -208,7 +208,7 @@ pub struct BatchItem<'a, T> {
     /// The item as it was submitted.
     pub item: &'a T,
     /// The start of its part along each axis.
-    pub at: Extent,
+    pub offset: Extent,
     /// The length of its part along each axis.
     pub extent: Extent,
 }

@@ -59,7 +59,8 @@ impl ViewLayout {
         self.buffers.is_empty()
     }
 
-    /// The position of a buffer, and the bytes of an item's part of it.
+    /// The position of a buffer among the layout's, and the bytes of an item's part of it. The part
+    /// starts at `offset` along each axis, and spans `extent`.
     ///
     /// # Panics
     /// If it is not one of the buffers.
@@ -67,12 +68,12 @@ impl ViewLayout {
     pub(crate) fn part(
         &self,
         buffer: BufferId,
-        at: Extent,
+        offset: Extent,
         extent: Extent,
     ) -> (usize, Range<usize>) {
         let position = self.position(buffer);
         let part = self.buffers[position];
-        let start = part.bytes(at);
+        let start = part.bytes(offset);
         (position, start..start + part.bytes(extent))
     }
 
@@ -224,26 +225,26 @@ impl<'a> WriteViews<'a> {
 pub struct ReadViews<'a> {
     layout: &'a ViewLayout,
     buffers: &'a [&'a [u8]],
-    at: Extent,
+    offset: Extent,
     extent: Extent,
     leases: &'a dyn LeaseSource,
 }
 
 impl<'a> ReadViews<'a> {
-    /// The part of whole buffers, given in the order of the layout, that starts at `at` and spans
+    /// The part of whole buffers, given in the order of the layout, that starts at `offset` and spans
     /// `extent`. They are host memory of the slot of `leases`.
     #[inline]
     pub(crate) fn new(
         layout: &'a ViewLayout,
         buffers: &'a [&'a [u8]],
-        at: Extent,
+        offset: Extent,
         extent: Extent,
         leases: &'a dyn LeaseSource,
     ) -> Self {
         ReadViews {
             layout,
             buffers,
-            at,
+            offset,
             extent,
             leases,
         }
@@ -260,7 +261,7 @@ impl<'a> ReadViews<'a> {
     /// If it is not a download buffer of the recording.
     #[inline]
     pub fn get<T: Element>(&self, buffer: Buffer<T>) -> &'a [T] {
-        let (position, bytes) = self.layout.part(buffer.id(), self.at, self.extent);
+        let (position, bytes) = self.layout.part(buffer.id(), self.offset, self.extent);
         bytemuck::cast_slice(&self.buffers[position][bytes])
     }
 
@@ -290,7 +291,7 @@ impl<'a> ReadViews<'a> {
     /// # Panics
     /// If it is not a download buffer of the recording.
     pub fn lease<T: Element>(&self, buffer: Buffer<T>) -> Leased<T> {
-        let (_, bytes) = self.layout.part(buffer.id(), self.at, self.extent);
+        let (_, bytes) = self.layout.part(buffer.id(), self.offset, self.extent);
         Leased::new(self.leases, buffer.id(), bytes, self.get(buffer))
     }
 
@@ -307,7 +308,9 @@ impl<'a> ReadViews<'a> {
     /// # Panics
     /// If it is not a result buffer of the recording.
     pub fn keep_on_device<T: Element>(&self, buffer: Buffer<T>) -> error::Result<DeviceLeased<T>> {
-        let part = self.leases.lend_device(buffer.id(), self.at, self.extent)?;
+        let part = self
+            .leases
+            .lend_device(buffer.id(), self.offset, self.extent)?;
         Ok(DeviceLeased::new(part))
     }
 }

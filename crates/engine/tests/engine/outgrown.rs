@@ -116,13 +116,13 @@ impl<T: From<Found> + Send + 'static> Workload for Divisors<T> {
         &self,
         buffers: &Buffers,
         item: &u32,
-        at: Extent,
+        offset: Extent,
         views: &mut WriteViews<'_>,
     ) -> Result<()> {
         let room = views.extent()[1];
         views
             .take(buffers.numbers)
-            .copy_from_slice(&[*item, at[1], room]);
+            .copy_from_slice(&[*item, offset[1], room]);
         Ok(())
     }
 
@@ -148,7 +148,7 @@ impl<T: From<Found> + Send + 'static> Workload for Divisors<T> {
             assert_ne!(*item.item, PANICS, "planted");
             let count = match *item.item {
                 INSATIABLE => item.extent[1] + 1,
-                _ => counts[item.at[0] as usize],
+                _ => counts[item.offset[0] as usize],
             };
             (count > item.extent[1]).then(|| (index, item.extent.with(1, count)))
         };

@@ -63,7 +63,7 @@ impl Model {
     }
 
     /// Parked allocations are free once no view is left of them.
-    fn settle(&mut self, viewed: &[(u64, AllocationView)]) {
+    fn take_back_idle(&mut self, viewed: &[(u64, AllocationView)]) {
         let is_viewed = |number: u64| viewed.iter().any(|view| view.0 == number);
         for (number, size) in std::mem::take(&mut self.parked) {
             let kept = self.free.iter().filter(|free| **free == size).count();
@@ -165,7 +165,7 @@ fn check(seed: u64, bytes_max: Option<u64>, cached_max_per_class: usize) {
             _ => {}
         }
         for (space, model) in SPACES.into_iter().zip(&mut models) {
-            model.settle(&views);
+            model.take_back_idle(&views);
             let (seen, expected) = (stats(&pool, space), model.stats());
             assert_eq!(seen, expected, "step {number} of seed {seed}, {space:?}");
             check_derived(&seen, &model.free);

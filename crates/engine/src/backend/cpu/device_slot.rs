@@ -35,7 +35,9 @@ pub(super) struct CpuSlot {
     sizes: Vec<usize>,
     /// `None` while the pool works on it.
     memory: Option<Memory>,
-    ended: (Sender<Ended>, Receiver<Ended>),
+    /// Each task on the pool has a clone of it.
+    ended_sender: Sender<Ended>,
+    ended_receiver: Receiver<Ended>,
     adopted: Adopted,
     shared: Arc<Shared>,
     graphs: Graphs<Graph>,
@@ -50,6 +52,8 @@ pub(super) struct CpuSlot {
 
 impl CpuSlot {
     pub(super) fn new(buffers: Vec<Storage>, shared: Arc<Shared>) -> Self {
+        // The pool has one task of a slot at a time.
+        let (ended_sender, ended_receiver) = bounded(1);
         CpuSlot {
             id: DeviceSlotId::new(shared.id),
             sizes: buffers
@@ -57,7 +61,8 @@ impl CpuSlot {
                 .map(|buffer| buffer.as_slice().len())
                 .collect(),
             memory: Some(Memory::new(buffers)),
-            ended: bounded(1),
+            ended_sender,
+            ended_receiver,
             adopted: Adopted::default(),
             shared,
             graphs: Graphs::default(),
@@ -146,15 +151,15 @@ impl CpuSlot {
             return Ok(());
         }
         // A read lease cannot become a write lease while work holds it.
-        let leases = &self.settle().leases;
+        let leases = &self.wait_for_memory().leases;
         if uses().any(|(allocation, access)| leases.only_read(allocation, *access)) {
             self.drain();
-            self.settle().leases.release();
+            self.wait_for_memory().leases.release();
         }
         // Writes come first, so that no allocation is leased twice.
         let writes = uses().filter(|(_, access)| access.writes());
         let reads = uses().filter(|(_, access)| !access.writes());
-        let leases = &mut self.settle().leases;
+        let leases = &mut self.wait_for_memory().leases;
         for (allocation, access) in writes.chain(reads) {
             leases.lease(allocation, *access)?;
         }
@@ -165,11 +170,14 @@ impl CpuSlot {
         self.abandoned.clone().map_or(Ok(()), Err)
     }
 
-    /// The memory, once the pool has ended its work on it. The next wait returns that work's error.
-    fn settle(&mut self) -> &mut Memory {
+    /// Waits until the pool has ended its work on the slot's memory, and returns the memory. A thread of
+    /// the pool runs other tasks of the pool meanwhile. The next [`DeviceSlot::wait`] returns the work's
+    /// error.
+    fn wait_for_memory(&mut self) -> &mut Memory {
         if self.memory.is_none() {
-            let pool = self.shared.pool.as_ref().expect("it has the memory");
-            let ended = receive_helping(&self.ended.1, pool);
+            let pool = self.shared.pool.as_ref();
+            let pool = pool.expect("the pool has the slot's memory");
+            let ended = receive_helping(&self.ended_receiver, pool);
             self.take_back(ended.expect("the slot has a sender too"));
         }
         self.memory.as_mut().expect("no work is in the pool")
@@ -181,9 +189,10 @@ impl CpuSlot {
         self.failed = self.failed.take().or(outcome.err());
     }
 
-    /// Runs what is queued on this thread, unless earlier work has failed: an error ends a batch.
+    /// Waits for the pool's work, then runs what is queued on this thread, unless earlier work has failed:
+    /// an error ends a batch.
     fn drain(&mut self) {
-        self.settle();
+        self.wait_for_memory();
         let queue = std::mem::take(&mut self.queue);
         let memory = self.memory.as_mut().expect("no work is in the pool");
         if self.failed.is_none() {
@@ -211,7 +220,7 @@ impl CpuSlot {
             return true;
         };
         let queue = std::mem::take(&mut self.queue);
-        let (shared, ended) = (Arc::clone(&self.shared), self.ended.0.clone());
+        let (shared, ended) = (Arc::clone(&self.shared), self.ended_sender.clone());
         pool.spawn(move || {
             let outcome = catch(|| memory.run_all(&queue, &shared));
             let outcome = outcome.unwrap_or_else(|panic| {
@@ -383,7 +392,7 @@ unsafe impl DeviceSlot for CpuSlot {
     fn is_done(&mut self) -> Result<bool> {
         self.shared.id.check_process()?;
         if self.memory.is_none() && self.abandoned.is_none() {
-            match self.ended.1.try_recv() {
+            match self.ended_receiver.try_recv() {
                 Ok(ended) => self.take_back(ended),
                 Err(_) => {
                     self.shared.calls.add(Call::Poll);
@@ -406,7 +415,7 @@ unsafe impl DeviceSlot for CpuSlot {
         self.shared.calls.add(Call::Poll);
         self.check_abandoned()?;
         self.drain();
-        self.settle().leases.release();
+        self.wait_for_memory().leases.release();
         self.failed.take().map_or(Ok(()), Err)
     }
 

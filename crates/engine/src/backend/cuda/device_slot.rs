@@ -232,7 +232,7 @@ impl CudaSlot {
     }
 
     /// Releases the leases if no work is in flight.
-    fn settle(&mut self) {
+    fn release_if_quiet(&mut self) {
         if self.is_quiet() {
             self.allocations.release();
         }
@@ -242,7 +242,7 @@ impl CudaSlot {
     fn is_batch_done(&mut self) -> Result<bool> {
         self.context.check_lost()?;
         let Some(graph) = self.ringing else {
-            self.settle();
+            self.release_if_quiet();
             return Ok(true);
         };
         let resident = self.graphs.get_mut().get_mut(graph)?.resident();
@@ -251,7 +251,7 @@ impl CudaSlot {
         // If it is done its results are there, even if another slot has lost the context since.
         if done.as_ref().map_or(!self.context.is_lost(), |done| *done) {
             self.ringing = None;
-            self.settle();
+            self.release_if_quiet();
         }
         done
     }
@@ -332,7 +332,7 @@ unsafe impl DeviceSlot for CudaSlot {
             && self.context.programmatic.is_allowed();
         let stream = self.stream.stream_for_work();
         // SAFETY: the work was counted as given. Until it is seen done, the
-        // leases above stay in `allocations` (`settle`), the host side is out of
+        // leases above stay in `allocations` (`release_if_quiet`), the host side is out of
         // reach (`assert_quiet`), and `drop` waits for it before the share goes.
         let submit = |early| unsafe { checked.submit(stream, Call::Submission, early) };
         let mut submitted = submit(starts_early);
@@ -450,7 +450,7 @@ unsafe impl DeviceSlot for CudaSlot {
             return self.is_batch_done();
         }
         let done = self.stream.is_done()?;
-        self.settle();
+        self.release_if_quiet();
         Ok(done)
     }
 
@@ -459,7 +459,7 @@ unsafe impl DeviceSlot for CudaSlot {
             return self.finish_ringing();
         }
         self.stream.wait()?;
-        self.settle();
+        self.release_if_quiet();
         Ok(())
     }
 

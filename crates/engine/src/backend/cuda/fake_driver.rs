@@ -247,16 +247,16 @@ fn driver() -> Driver {
     }
     driver.cuDeviceGet = device_get;
     driver.cuDeviceGetAttribute = attribute;
-    threads(&mut driver);
-    memory(&mut driver);
-    streams(&mut driver);
-    graphs(&mut driver);
-    launches(&mut driver);
+    install_thread_calls(&mut driver);
+    install_memory_calls(&mut driver);
+    install_stream_and_event_calls(&mut driver);
+    install_capture_and_graph_calls(&mut driver);
+    install_launch_calls(&mut driver);
     super::fake_loops::install(&mut driver);
     driver
 }
 
-fn threads(driver: &mut Driver) {
+fn install_thread_calls(driver: &mut Driver) {
     extern "C" fn retain(context: *mut sys::CUcontext, _: sys::CUdevice) -> i32 {
         state(|state| {
             if state.captures_elsewhere && MODE.get() == GLOBAL {
@@ -305,7 +305,7 @@ fn threads(driver: &mut Driver) {
     driver.cuThreadExchangeStreamCaptureMode = exchange;
 }
 
-fn memory(driver: &mut Driver) {
+fn install_memory_calls(driver: &mut Driver) {
     extern "C" fn allocate(address: *mut sys::CUdeviceptr, bytes: usize) -> i32 {
         match allow(|_| result_codes::SUCCESS) {
             result_codes::SUCCESS => put(address, take_memory(bytes) as u64),
@@ -362,7 +362,7 @@ fn memory(driver: &mut Driver) {
     driver.cuMemsetD8Async = set;
 }
 
-fn streams(driver: &mut Driver) {
+fn install_stream_and_event_calls(driver: &mut Driver) {
     extern "C" fn create_stream(stream: *mut sys::CUstream, _: c_uint) -> i32 {
         handle(stream)
     }
@@ -384,30 +384,30 @@ fn streams(driver: &mut Driver) {
     extern "C" fn create_event(event: *mut sys::CUevent, _: c_uint) -> i32 {
         handle(event)
     }
-    extern "C" fn wait_event(_: sys::CUevent) -> i32 {
+    extern "C" fn synchronize_event(_: sys::CUevent) -> i32 {
         wait()
     }
     driver.cuStreamCreate = create_stream;
     driver.cuStreamCreateWithPriority = create_with_priority;
     driver.cuCtxGetStreamPriorityRange = priority_range;
-    extern "C" fn stream_wait(stream: sys::CUstream, event: sys::CUevent, _: u32) -> i32 {
+    extern "C" fn stream_wait_event(stream: sys::CUstream, event: sys::CUevent, _: u32) -> i32 {
         state(|state| state.stream_waits.push((stream as usize, event as usize)));
         result_codes::SUCCESS
     }
-    driver.cuStreamWaitEvent = stream_wait;
+    driver.cuStreamWaitEvent = stream_wait_event;
     driver.cuEventCreate = create_event;
-    driver.cuEventSynchronize = wait_event;
+    driver.cuEventSynchronize = synchronize_event;
 }
 
-fn graphs(driver: &mut Driver) {
-    extern "C" fn begin(_: sys::CUstream, mode: sys::CUstreamCaptureMode) -> i32 {
+fn install_capture_and_graph_calls(driver: &mut Driver) {
+    extern "C" fn begin_capture(_: sys::CUstream, mode: sys::CUstreamCaptureMode) -> i32 {
         state(|state| {
             state.captured.clear();
             state.capture = Some((mode as u32, current().id()));
         });
         result_codes::SUCCESS
     }
-    extern "C" fn info(
+    extern "C" fn capture_info(
         _: sys::CUstream,
         status: *mut sys::CUstreamCaptureStatus,
         _: *mut sys::cuuint64_t,
@@ -417,12 +417,13 @@ fn graphs(driver: &mut Driver) {
         count: *mut usize,
     ) -> i32 {
         assert!(!edges.is_null(), "edges may be programmatic");
-        // Behind a programmatic edge it lists the node at the start of the edge, too.
+        // The nodes that the next one will wait for: the last. Behind a programmatic edge the driver also
+        // lists the node at the start of that edge.
         let ends: Vec<sys::CUgraphNode> = state(|state| {
-            let is_early =
+            let starts_early =
                 |launch: &Vec<Attribute>| launch.iter().any(|(id, _)| *id == PROGRAMMATIC);
-            let count = 1 + usize::from(state.launches.last().is_some_and(is_early));
-            let ends = state.captured.iter().rev().take(count);
+            let ends_count = 1 + usize::from(state.launches.last().is_some_and(starts_early));
+            let ends = state.captured.iter().rev().take(ends_count);
             ends.map(|node| *node as sys::CUgraphNode).collect()
         });
         put(
@@ -430,12 +431,13 @@ fn graphs(driver: &mut Driver) {
             sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_ACTIVE,
         );
         put(count, ends.len());
+        // The driver owns the list until the next call on the stream; a test may leak it.
         put(nodes, ends.leak().as_ptr())
     }
     extern "C" fn get_nodes(_: sys::CUgraph, _: *mut sys::CUgraphNode, count: *mut usize) -> i32 {
         put(count, state(|state| state.captured.len()))
     }
-    extern "C" fn end(_: sys::CUstream, graph: *mut sys::CUgraph) -> i32 {
+    extern "C" fn end_capture(_: sys::CUstream, graph: *mut sys::CUgraph) -> i32 {
         let wrong_thread = state(|state| match state.capture {
             Some((mode, thread)) if mode != RELAXED && thread != current().id() => true,
             _ => {
@@ -445,8 +447,6 @@ fn graphs(driver: &mut Driver) {
         });
         if wrong_thread {
             CAPTURE_WRONG_THREAD
-        } else if state(|state| state.captured.is_empty()) {
-            put(graph, std::ptr::null_mut())
         } else {
             handle(graph)
         }
@@ -465,15 +465,15 @@ fn graphs(driver: &mut Driver) {
         put(result_place.cast::<u32>(), why);
         result
     }
-    driver.cuStreamBeginCapture_v2 = begin;
-    driver.cuStreamGetCaptureInfo_v3 = info;
+    driver.cuStreamBeginCapture_v2 = begin_capture;
+    driver.cuStreamGetCaptureInfo_v3 = capture_info;
     driver.cuGraphGetNodes = get_nodes;
-    driver.cuStreamEndCapture = end;
+    driver.cuStreamEndCapture = end_capture;
     driver.cuGraphCreate = create;
     driver.cuGraphExecUpdate_v2 = update;
 }
 
-fn launches(driver: &mut Driver) {
+fn install_launch_calls(driver: &mut Driver) {
     fn attribute(
         id: sys::CUlaunchAttributeID,
         value: *const sys::CUlaunchAttributeValue,
@@ -494,9 +494,9 @@ fn launches(driver: &mut Driver) {
         };
         let attributes = attributes.iter().map(|raw| attribute(raw.id, &raw.value));
         let attributes: Vec<Attribute> = attributes.collect();
-        let is_early = attributes.iter().any(|(id, _)| *id == PROGRAMMATIC);
+        let starts_early = attributes.iter().any(|(id, _)| *id == PROGRAMMATIC);
         state(|state| {
-            if is_early && state.programmatic_refusal == Some(Refusal::Launch) {
+            if starts_early && state.programmatic_refusal == Some(Refusal::Launch) {
                 return result_codes::NOT_SUPPORTED;
             }
             state.launches.push(attributes);

@@ -98,8 +98,8 @@ impl WorkerSlot {
         self.fence_seen != self.fence_set
     }
 
-    /// Notes that the process with the slot's work has ended.
-    fn settle_loss(&mut self) {
+    /// Notes that the process with the slot's work has ended: no fence is awaited any more.
+    fn note_loss(&mut self) {
         self.fence_seen = self.fence_set;
         self.flag().clear_failure();
     }
@@ -122,7 +122,7 @@ impl WorkerSlot {
             Fate::Runs => {}
             Fate::Ending => return Ok(false),
             Fate::Ended(error) => {
-                self.settle_loss();
+                self.note_loss();
                 return Err(error);
             }
             Fate::Stuck(error) => return Err(error),
@@ -259,7 +259,7 @@ unsafe impl DeviceSlot for WorkerSlot {
     fn graph_ops(&self, graph: GraphId) -> Result<Vec<Op>> {
         let slot = self.slot;
         match self.supervisor.ask(&Request::GraphOps { slot, graph })? {
-            Reply::Ops(ops) => self.supervisor.answered(ops),
+            Reply::Ops(ops) => self.supervisor.check_answer(ops),
             _ => Err(self.supervisor.lose_garbled()),
         }
     }
@@ -321,7 +321,7 @@ unsafe impl DeviceSlot for WorkerSlot {
         // The worker read its clock between the request and now.
         let own_ns = host_ns(asked + asked.elapsed() / 2);
         let to_own_clock = |ns: u64| own_ns.saturating_add(ns).saturating_sub(worker_ns);
-        let timestamps = self.supervisor.answered(timestamps)?;
+        let timestamps = self.supervisor.check_answer(timestamps)?;
         Ok(timestamps.map(|timestamp| timestamp.map(to_own_clock)))
     }
 
@@ -340,7 +340,7 @@ unsafe impl DeviceSlot for WorkerSlot {
             Fate::Runs => false,
         };
         if ended {
-            self.settle_loss();
+            self.note_loss();
         }
         self.supervisor.loss()
     }

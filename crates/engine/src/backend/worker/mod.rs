@@ -189,7 +189,7 @@ unsafe impl Backend for WorkerBackend {
 
     fn occupancy(&self, _: &Kernel, function: FunctionId) -> Result<Occupancy> {
         match self.supervisor.ask(&Request::Occupancy(function))? {
-            Reply::Occupancy(occupancy) => self.supervisor.answered(occupancy),
+            Reply::Occupancy(occupancy) => self.supervisor.check_answer(occupancy),
             _ => Err(self.supervisor.lose_garbled()),
         }
     }

@@ -182,8 +182,12 @@ impl Workers {
         }
     }
 
-    /// A process was started. It takes requests from [`Workers::opened`] on.
-    pub(super) fn started(&self, process: Box<dyn Process>) {
+    /// Makes `process`, which was just started, the current one. It takes requests from
+    /// [`Workers::note_opened`] on.
+    ///
+    /// # Panics
+    /// If the process before has not ended.
+    pub(super) fn note_started(&self, process: Box<dyn Process>) {
         let mut current = self.current.lock();
         assert!(current.process.is_none(), "the one before has ended");
         current.process = Some(process);
@@ -192,8 +196,8 @@ impl Workers {
         self.generation.fetch_add(1, Release);
     }
 
-    /// The process that was started is ready.
-    pub(super) fn opened(&self) {
+    /// Notes that the process that was started has opened its device: requests may be sent.
+    pub(super) fn note_opened(&self) {
         let _current = self.current.lock();
         self.is_lost.store(false, Release);
     }

@@ -136,7 +136,7 @@ impl RestartState {
             link.send(&Request::Image(Arc::clone(image)))?;
         }
         // Loading a kernel reports that its image does not compile.
-        let _ = prepared(link, 0, |_| {})?;
+        let _ = prepare_images(link, 0, |_| {})?;
         for kernel in &self.kernels {
             link.send(&Request::Load(kernel.clone()))?;
             done(link)??;
@@ -242,7 +242,7 @@ impl Group {
 
 /// Has the worker compile its images from `first` on, and passes its reports on. The outer error is
 /// the link's, the inner one the compiler's.
-pub(super) fn prepared(
+pub(super) fn prepare_images(
     link: &mut Link,
     first: usize,
     mut report: impl FnMut(Compilation),

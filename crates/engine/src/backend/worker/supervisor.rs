@@ -153,8 +153,8 @@ impl Supervisor {
         self.workers.check_alive();
     }
 
-    /// Returns the answer to a call, and loses the worker if the error is one of its device.
-    pub(super) fn answered<T>(&self, result: Result<T>) -> Result<T> {
+    /// Passes the answer to a call on. If it is an error of the worker's device, the worker is lost.
+    pub(super) fn check_answer<T>(&self, result: Result<T>) -> Result<T> {
         if let Err(error) = &result
             && loses_worker(error)
         {
@@ -183,7 +183,7 @@ impl Supervisor {
             flag.clear_failure();
         }
         let sent = core.link.send(work);
-        self.linked(&core.link, sent)?;
+        self.check_link(&core.link, sent)?;
         Ok(generation)
     }
 
@@ -219,12 +219,12 @@ impl Supervisor {
             .link
             .send(request)
             .and_then(|()| answer(&mut core.link));
-        self.linked(&core.link, reply)
+        self.check_link(&core.link, reply)
     }
 
-    /// Notes that the connection of the worker failed. Returns the first recorded cause of the
-    /// loss.
-    fn linked<T>(&self, link: &Link, result: Result<T>) -> Result<T> {
+    /// Passes the result of a use of the connection on. If it is an error, the worker counts as lost, and
+    /// the first recorded cause of the loss is returned.
+    fn check_link<T>(&self, link: &Link, result: Result<T>) -> Result<T> {
         result.map_err(|error| {
             if link.is_hung_up() {
                 self.workers.hung_up(self.generation(), &error)
@@ -242,7 +242,7 @@ impl Supervisor {
         group.slots = numbers.iter().copied().map(Some).collect();
         self.workers.check()?;
         let opened = group.open(&mut core.link);
-        self.answered(self.linked(&core.link, opened)?)?;
+        self.check_answer(self.check_link(&core.link, opened)?)?;
         core.restart_state.add(group);
         Ok(numbers)
     }
@@ -273,7 +273,7 @@ impl Supervisor {
             spec: spec.clone(),
         };
         let built = match self.exchange(&mut core, &request)? {
-            Reply::Built(built) => self.answered(built)?,
+            Reply::Built(built) => self.check_answer(built)?,
             _ => return Err(self.lose_garbled()),
         };
         let graphs = core.restart_state.graphs(slot);
@@ -297,7 +297,7 @@ impl Supervisor {
             op: op.clone(),
         };
         match self.exchange(&mut core, &request)? {
-            Reply::Done(set) => self.answered(set)?,
+            Reply::Done(set) => self.check_answer(set)?,
             _ => return Err(self.lose_garbled()),
         }
         // In range: checked above, and the lock was held since.
@@ -312,7 +312,7 @@ impl Supervisor {
         if self.workers.check().is_ok() {
             let sent = core.link.send(&Request::DropGraph { slot, graph });
             // A lost worker has dropped it too.
-            let _ = self.linked(&core.link, sent);
+            let _ = self.check_link(&core.link, sent);
         }
         self.free_unused(&mut core);
     }
@@ -394,10 +394,10 @@ fn start_worker(
     restart_state: &RestartState,
 ) -> Result<(Link, Opened)> {
     let (child, mut link) = spawn(options)?;
-    workers.started(Box::new(child));
+    workers.note_started(Box::new(child));
     let opened = open(&mut link, options, restart_state);
     let opened = opened.map_err(|error| workers.did_not_open(error, link.is_hung_up()))?;
-    workers.opened();
+    workers.note_opened();
     Ok((link, opened))
 }
 

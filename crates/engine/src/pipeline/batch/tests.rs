@@ -160,7 +160,7 @@ fn cancelled_and_expired_items_leave_their_room_to_the_others() {
         .entries
         .iter()
         .map(|entry| match &entry.location {
-            Ok(location) => Ok((location.at[0], location.extent[0])),
+            Ok(location) => Ok((location.offset[0], location.extent[0])),
             Err(error) => Err(error.kind()),
         })
         .collect();

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::pipeline::batch::{Batch, Ordered};
 use crate::pipeline::counters::add_since;
 use crate::pipeline::run_results::Undelivered;
-use crate::pipeline::unwinding::unwinding;
+use crate::pipeline::unwinding::catch_and_log;
 use crate::workload::{Completion, Workload};
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Instant;
@@ -41,7 +41,7 @@ impl<W: Workload> Dispatcher<W> {
                 for done in completions {
                     drop(Undelivered::new(done));
                 }
-                unwinding(|| drop(results));
+                catch_and_log(|| drop(results));
                 if let Some(start) = start {
                     add_since(&self.shared.counters.finished.map_ns, start);
                 }

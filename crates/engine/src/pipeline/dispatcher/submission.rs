@@ -7,7 +7,7 @@ use crate::pipeline::counters::add_since;
 use crate::pipeline::queue::{Queue, WaitingId};
 use crate::pipeline::sync::{Guard, spin_unlocked};
 use crate::pipeline::ticket::{Reply, Ticket};
-use crate::pipeline::unwinding::unwinding;
+use crate::pipeline::unwinding::catch_and_log;
 use crate::workload::{Extent, Workload};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
@@ -50,7 +50,7 @@ impl<W: Workload> Dispatcher<W> {
                 .expires_at
                 .is_some_and(|time| time <= Instant::now())
             {
-                let ticket = queue.expired(item);
+                let ticket = queue.answer_expired(item);
                 queue.end_turn();
                 self.unlock_and_start(queue);
                 self.shared.counters.add_expired(1);
@@ -104,12 +104,12 @@ impl<W: Workload> Dispatcher<W> {
             if let Some(outcome) = queue.outcome(id) {
                 *incoming = Incoming::Done;
                 drop(queue);
-                unwinding(|| drop(waker));
+                catch_and_log(|| drop(waker));
                 return Poll::Ready(outcome);
             }
             let before = queue.rewake(id, waker);
             drop(queue);
-            unwinding(|| drop(before));
+            catch_and_log(|| drop(before));
             return Poll::Pending;
         }
         let Incoming::New(item, extent) = std::mem::replace(incoming, Incoming::Done) else {
@@ -127,7 +127,7 @@ impl<W: Workload> Dispatcher<W> {
         }
         if has_ended {
             drop(queue);
-            unwinding(|| drop((item, waker)));
+            catch_and_log(|| drop((item, waker)));
             return Poll::Ready(Err(self.shared.ended.error()));
         }
         let (ticket, expires_first) = self.add(&mut queue, item, extent, options);
@@ -136,7 +136,7 @@ impl<W: Workload> Dispatcher<W> {
         if expires_first {
             self.wake_timer();
         }
-        unwinding(|| drop(waker));
+        catch_and_log(|| drop(waker));
         self.start_all(next);
         Poll::Ready(Ok(ticket))
     }
@@ -150,9 +150,9 @@ impl<W: Workload> Dispatcher<W> {
             let mut queue = self.queue.lock();
             (queue.take_waiting(id), queue.outcome(id))
         };
-        unwinding(|| drop(waiting));
+        catch_and_log(|| drop(waiting));
         // The item may have been added meanwhile.
-        unwinding(|| drop(outcome.map(|ticket| ticket.map(Ticket::cancel_on_drop))));
+        catch_and_log(|| drop(outcome.map(|ticket| ticket.map(Ticket::cancel_on_drop))));
     }
 
     /// Takes items in order, and waits for room between them. `added` gets the reply of its batch
@@ -173,7 +173,7 @@ impl<W: Workload> Dispatcher<W> {
             loop {
                 if self.shared.ended.has_ended() {
                     drop(queue);
-                    unwinding(|| drop(item));
+                    catch_and_log(|| drop(item));
                     return Err(self.shared.ended.error());
                 }
                 if queue.has_room_for_thread(false, has_waited) {

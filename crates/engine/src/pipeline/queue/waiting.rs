@@ -88,9 +88,9 @@ impl<W: Workload> Queue<W> {
         options: SubmitOptions,
         waker: Waker,
     ) -> (WaitingId, bool) {
-        let id = self.waiting.next_id;
-        self.waiting.next_id += 1;
-        self.waiting.items[usize::from(options.urgent)].push_back(WaitingItem {
+        let id = self.waiting_items.next_id;
+        self.waiting_items.next_id += 1;
+        self.waiting_items.items[usize::from(options.urgent)].push_back(WaitingItem {
             id,
             item,
             extent,
@@ -102,20 +102,20 @@ impl<W: Workload> Queue<W> {
 
     /// Replaces the waker of an item that waits. Returns the old one.
     pub(in crate::pipeline) fn rewake(&mut self, id: WaitingId, waker: Waker) -> Option<Waker> {
-        let (kind, place) = self.waiting.place(id)?;
-        let known = &mut self.waiting.items[kind][place].waker;
+        let (kind, place) = self.waiting_items.place(id)?;
+        let known = &mut self.waiting_items.items[kind][place].waker;
         Some(std::mem::replace(known, waker))
     }
 
     /// The ticket of an item that waits no longer, or why it was refused.
     pub(in crate::pipeline) fn outcome(&mut self, id: WaitingId) -> Option<Result<Ticket<W>>> {
-        self.waiting.outcomes.remove(&id)
+        self.waiting_items.outcomes.remove(&id)
     }
 
     /// Removes an item that waits, and returns it with its waker.
     pub(in crate::pipeline) fn take_waiting(&mut self, id: WaitingId) -> Option<(W::Item, Waker)> {
-        let (kind, place) = self.waiting.place(id)?;
-        let taken = self.waiting.items[kind].remove(place)?;
+        let (kind, place) = self.waiting_items.place(id)?;
+        let taken = self.waiting_items.items[kind].remove(place)?;
         Some((taken.item, taken.waker))
     }
 
@@ -124,7 +124,8 @@ impl<W: Workload> Queue<W> {
         let has_ended = shared.ended.has_ended();
         for is_urgent in [true, false] {
             while has_ended || self.has_room(is_urgent) {
-                let Some(next) = self.waiting.items[usize::from(is_urgent)].pop_front() else {
+                let Some(next) = self.waiting_items.items[usize::from(is_urgent)].pop_front()
+                else {
                     break;
                 };
                 let outcome = if has_ended {
@@ -139,7 +140,7 @@ impl<W: Workload> Queue<W> {
                     admitted.changes_due |= added.changes_due;
                     Ok(ticket.expect("an item outside of a run has a ticket"))
                 };
-                self.waiting.outcomes.insert(next.id, outcome);
+                self.waiting_items.outcomes.insert(next.id, outcome);
                 admitted.wakers.push(next.waker);
             }
         }
@@ -148,7 +149,7 @@ impl<W: Workload> Queue<W> {
     /// Adds items that wait where there is room, unless it is the turn of threads.
     #[inline]
     pub(in crate::pipeline) fn admit_waiting(&mut self, shared: &Shared<W>) -> Option<Admitted<W>> {
-        if self.is_turn_of_threads || !self.waiting.is_some() {
+        if self.is_turn_of_threads || !self.waiting_items.is_some() {
             return None;
         }
         let mut admitted = Admitted::default();
@@ -175,17 +176,17 @@ impl<W: Workload> Queue<W> {
         let (mut count, mut first) = (0, None);
         for kind in 0..2 {
             let mut place = 0;
-            while let Some(waiting) = self.waiting.items[kind].get(place) {
+            while let Some(waiting) = self.waiting_items.items[kind].get(place) {
                 let expires_at = waiting.options.expires_at;
                 if expires_at.is_none_or(|time| time > now) {
                     first = [first, expires_at].into_iter().flatten().min();
                     place += 1;
                     continue;
                 }
-                let expired = self.waiting.items[kind].remove(place);
-                let expired = expired.expect("it was found there");
-                let ticket = self.expired(expired.item);
-                self.waiting.outcomes.insert(expired.id, Ok(ticket));
+                let expired = self.waiting_items.items[kind].remove(place);
+                let expired = expired.expect("an item waits at this place");
+                let ticket = self.answer_expired(expired.item);
+                self.waiting_items.outcomes.insert(expired.id, Ok(ticket));
                 admitted.wakers.push(expired.waker);
                 count += 1;
             }
@@ -193,8 +194,8 @@ impl<W: Workload> Queue<W> {
         (count, first)
     }
 
-    /// The ticket of an item that has expired before there was room for it.
-    pub(in crate::pipeline) fn expired(&mut self, item: W::Item) -> Ticket<W> {
+    /// Answers an item that has expired before there was room for it, and returns its ticket.
+    pub(in crate::pipeline) fn answer_expired(&mut self, item: W::Item) -> Ticket<W> {
         let reply = self.answers.take();
         let ticket = Ticket(reply.ticket(0..1));
         let result = Err(expiry_error());

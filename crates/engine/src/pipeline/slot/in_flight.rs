@@ -125,12 +125,12 @@ impl<B> Slot<InFlight<B>> {
             ),
             Err(error) => {
                 self.state.has_reported = true;
-                let error = self.located(error.within("compute"));
+                let error = self.name_slot(error.within("compute"));
                 self.state.failed.get_or_insert(error);
                 return Progress::Pending(self);
             }
         };
-        let error = self.located(error.within("compute"));
+        let error = self.name_slot(error.within("compute"));
         self.end(error)
     }
 

@@ -24,7 +24,7 @@ impl Deref for Lent {
 
     fn deref(&self) -> &Self::Target {
         let device_slot = (*self.0).as_deref();
-        device_slot.expect("it stays here while it is shared")
+        device_slot.expect("the device slot stays here while it is shared")
     }
 }
 

@@ -47,7 +47,7 @@ fn give(meter: &Meter, slot: usize, closed_at: Instant, started_at: Instant, fil
         started_at,
         filled_at,
     };
-    meter.submitted(slot, &start, filled_at);
+    meter.note_submitted(slot, &start, filled_at);
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn each_device_has_its_own_time_and_the_only_one_has_the_sum() {
         let at = |ms: u64| start + Duration::from_millis(ms);
         for (slot, until) in [(0, 40), (1, 60), (3, 100)] {
             give(&meter, slot, at(0), at(0), at(20));
-            meter.batch_finished(slot, at(20), at(until));
+            meter.note_batch_finished(slot, at(20), at(until));
         }
         meter.statistics(&Counters::default(), OWN)
     };
@@ -98,8 +98,8 @@ fn a_batch_waits_for_a_slot_also_while_others_are_written() {
     // The second closes at 5 ms, and has a slot from 30 ms on.
     give(&meter, 0, at(0), at(0), at(20));
     give(&meter, 1, at(5), at(30), at(50));
-    meter.batch_finished(0, at(20), at(60));
-    meter.batch_finished(1, at(50), at(100));
+    meter.note_batch_finished(0, at(20), at(60));
+    meter.note_batch_finished(1, at(50), at(100));
     let statistics = meter.statistics(&Counters::default(), OWN);
     let ms = |time: StageTime| time.busy_ns / 1_000_000;
     assert_eq!((ms(statistics.fill), ms(statistics.stall)), (40, 25));
@@ -277,7 +277,7 @@ fn what_is_left_after_the_last_batch_was_given_is_no_wait_for_items() {
     let (meter, start) = (Meter::new(2, 1), Instant::now());
     let at = |ms: u64| start + Duration::from_millis(ms);
     give(&meter, 0, at(0), at(0), at(1));
-    meter.batch_finished(0, at(1), at(100));
+    meter.note_batch_finished(0, at(1), at(100));
     let statistics = meter.statistics(&Counters::default(), OWN);
     assert_eq!(statistics.bound, Some(Stage::Device));
     assert_eq!(statistics.input.busy_ns, 0);
@@ -296,10 +296,10 @@ fn batches_in_flight_are_summed_by_slot_and_as_busy_time_once() {
     let at = |ms: u64| start + Duration::from_millis(ms);
     give(&meter, 0, at(0), at(0), at(10));
     give(&meter, 1, at(10), at(10), at(30));
-    meter.batch_finished(0, at(10), at(40));
-    meter.batch_finished(1, at(30), at(50));
+    meter.note_batch_finished(0, at(10), at(40));
+    meter.note_batch_finished(1, at(30), at(50));
     give(&meter, 0, at(60), at(60), at(60));
-    meter.batch_finished(0, at(60), at(100));
+    meter.note_batch_finished(0, at(60), at(100));
     let statistics = meter.statistics(&Counters::default(), OWN);
     let ms = |ns: u64| ns / 1_000_000;
     assert_eq!(

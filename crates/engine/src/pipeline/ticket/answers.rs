@@ -6,7 +6,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::pipeline::ending::ENGINE;
 use crate::pipeline::reentrancy::{EngineId, check_outside, is_inside_any};
 use crate::pipeline::sync::{AtomicBool, Condvar, Guard, Mutex, spin};
-use crate::pipeline::unwinding::unwinding;
+use crate::pipeline::unwinding::catch_and_log;
 use crate::workload::{Completion, Workload};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -187,7 +187,7 @@ impl<W: Workload> Answers<W> {
         let known = state.wakers.iter().position(|(item, _)| *item == first);
         let waker = known.map(|index| state.wakers.swap_remove(index));
         drop(state);
-        unwinding(|| drop(waker));
+        catch_and_log(|| drop(waker));
     }
 
     /// Wakes the task of `waker` when the batch is done, if it is not done yet. The task awaits the
@@ -208,7 +208,7 @@ impl<W: Workload> Answers<W> {
             }
         }
         drop(state);
-        unwinding(|| drop(waker));
+        catch_and_log(|| drop(waker));
         Poll::Pending
     }
 
@@ -242,7 +242,7 @@ impl<W: Workload> Answers<W> {
         if let Some(place) = state.early_place(items.start) {
             let completion = state.early.swap_remove(place);
             drop(state);
-            unwinding(|| drop(completion));
+            catch_and_log(|| drop(completion));
             return;
         }
         match state.phase {
@@ -259,7 +259,7 @@ impl<W: Workload> Answers<W> {
                     if completion.is_some() {
                         // Dropping it runs the embedder's code.
                         drop(state);
-                        unwinding(|| drop(completion));
+                        catch_and_log(|| drop(completion));
                         state = self.state.lock();
                     }
                 }
@@ -276,7 +276,7 @@ impl<W: Workload> Answers<W> {
         drop(state);
         self.changed.notify_all();
         for (_, waker) in wakers {
-            unwinding(|| waker.wake());
+            catch_and_log(|| waker.wake());
         }
         unwanted
     }
@@ -307,9 +307,9 @@ impl<W: Workload> Early<W> {
     /// Wakes the task that awaits the ticket.
     pub(crate) fn finish(self) {
         if let Some(waker) = self.waker {
-            unwinding(|| waker.wake());
+            catch_and_log(|| waker.wake());
         }
-        unwinding(|| drop(self.unwanted));
+        catch_and_log(|| drop(self.unwanted));
     }
 }
 

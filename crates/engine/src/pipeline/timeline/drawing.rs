@@ -111,12 +111,12 @@ impl Timeline {
         let mut svg = Svg::default();
         let sentence = capital(&statistics.sentence());
         let Some(shown) = self.shown() else {
-            heading(&mut svg, &sentence, "", title);
+            draw_heading(&mut svg, &sentence, "", title);
             return file(svg, 90.0, &sentence);
         };
         let title = format!("{title}{}", self.what_is_shown(&shown));
         let on_device = self.on_device(&shown).unwrap_or_default();
-        heading(&mut svg, &sentence, &on_device, &title);
+        draw_heading(&mut svg, &sentence, &on_device, &title);
         let is_timed = self.spans.iter().any(|span| span.kind.is_of_device());
         legend(&mut svg, is_timed);
         let rows = self.rows();
@@ -522,7 +522,7 @@ fn axis(svg: &mut Svg, shown: &Shown, top: f64, bottom: f64) {
 }
 
 /// Writes the words above the drawing.
-fn heading(svg: &mut Svg, headline: &str, second: &str, title: &str) {
+fn draw_heading(svg: &mut Svg, headline: &str, second: &str, title: &str) {
     svg.text("text headline", (24.0, 38.0), headline);
     svg.text("text second", (24.0, 62.0), second);
     svg.text(Ink::Quiet, (24.0, 82.0), title);

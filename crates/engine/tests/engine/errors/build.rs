@@ -43,20 +43,20 @@ impl Workload for Panics {
         &self,
         buffers: &[Buffer<u32>; 2],
         item: &Item,
-        at: Extent,
+        offset: Extent,
         views: &mut WriteViews<'_>,
     ) -> Result<()> {
-        self.inner.write(buffers, item, at, views)
+        self.inner.write(buffers, item, offset, views)
     }
 
     fn read(
         &self,
         buffers: &[Buffer<u32>; 2],
         item: &Item,
-        at: Extent,
+        offset: Extent,
         views: &ReadViews<'_>,
     ) -> Result<u32> {
-        self.inner.read(buffers, item, at, views)
+        self.inner.read(buffers, item, offset, views)
     }
 }
 

@@ -184,10 +184,10 @@ impl Workload for WholeBatches {
         &self,
         buffers: &Self::Buffers,
         item: &Vec<f32>,
-        at: Extent,
+        offset: Extent,
         views: &mut WriteViews<'_>,
     ) -> Result<()> {
-        self.0.write(buffers, item, at, views)
+        self.0.write(buffers, item, offset, views)
     }
     fn read(
         &self,
@@ -208,7 +208,12 @@ impl Workload for WholeBatches {
         let all = views.get(buffers.y);
         assert!(pool.is_some() || all.len() < 50_000, "a pool");
         let mut outputs = Vec::new();
-        for BatchItem { item, at, extent } in items {
+        for BatchItem {
+            item,
+            offset,
+            extent,
+        } in items
+        {
             match item[0] {
                 ITEM_FAILS => {
                     outputs.push(Err(Error::input("planted")));
@@ -219,8 +224,8 @@ impl Workload for WholeBatches {
                 TWO_RESULTS => outputs.push(Ok((Vec::new(), 0))),
                 _ => {}
             }
-            let (start, length) = (at[0] as usize, extent[0] as usize);
-            outputs.push(Ok((all[start..start + length].to_vec(), at[0])));
+            let (start, length) = (offset[0] as usize, extent[0] as usize);
+            outputs.push(Ok((all[start..start + length].to_vec(), offset[0])));
         }
         Some(outputs)
     }

@@ -26,19 +26,19 @@ impl<F: Fn(&[f32]) -> Result<()> + Send + Sync + 'static> Workload for Watched<F
         &self,
         buffers: &Self::Buffers,
         item: &Vec<f32>,
-        at: Extent,
+        offset: Extent,
         views: &mut WriteViews<'_>,
     ) -> Result<()> {
         (self.before_write)(item)?;
-        self.scale.write(buffers, item, at, views)
+        self.scale.write(buffers, item, offset, views)
     }
     fn read(
         &self,
         buffers: &Self::Buffers,
         item: &Vec<f32>,
-        at: Extent,
+        offset: Extent,
         views: &ReadViews<'_>,
     ) -> Result<Self::Output> {
-        self.scale.read(buffers, item, at, views)
+        self.scale.read(buffers, item, offset, views)
     }
 }

@@ -29,8 +29,8 @@ impl Process for Planted {
 fn open(end_timeout: Duration) -> (Workers, Planted) {
     let workers = Workers::new(end_timeout);
     let process = Planted::default();
-    workers.started(Box::new(process.clone()));
-    workers.opened();
+    workers.note_started(Box::new(process.clone()));
+    workers.note_opened();
     (workers, process)
 }
 
@@ -84,10 +84,10 @@ fn the_first_reason_of_a_loss_is_reported_and_an_old_loss_spares_the_next_worker
     process.ended.store(true, Release);
     workers.wait_for_end().unwrap();
     let next = Planted::default();
-    workers.started(Box::new(next.clone()));
+    workers.note_started(Box::new(next.clone()));
     assert!(matches!(workers.fate(first), Fate::Ended(_)));
     workers.check().unwrap_err();
-    workers.opened();
+    workers.note_opened();
     workers.check().unwrap();
     workers.lose(first, &reason("late"));
     workers.check().unwrap();
@@ -158,8 +158,8 @@ fn a_closed_link_is_explained_by_the_exit_status() {
         (Planted::default(), ErrorKind::Device),
     ] {
         let workers = Workers::new(Duration::ZERO);
-        workers.started(Box::new(process));
-        workers.opened();
+        workers.note_started(Box::new(process));
+        workers.note_opened();
         workers.hung_up(workers.generation(), &reason("the link broke"));
         assert_eq!(workers.check().unwrap_err().kind(), kind);
     }
@@ -169,7 +169,7 @@ fn a_closed_link_is_explained_by_the_exit_status() {
 fn a_worker_that_does_not_open_is_killed_and_its_own_account_is_kept() {
     let workers = Workers::new(Duration::ZERO);
     let process = Planted::default();
-    workers.started(Box::new(process.clone()));
+    workers.note_started(Box::new(process.clone()));
     let error = workers.did_not_open(Error::new(ErrorKind::OutOfMemory, "no room"), false);
     assert_eq!(error.kind(), ErrorKind::OutOfMemory);
     assert!(process.killed.load(Acquire));
@@ -187,7 +187,7 @@ fn a_worker_that_does_not_open_is_killed_and_its_own_account_is_kept() {
             ..Planted::default()
         };
         process.ended.store(true, Release);
-        workers.started(Box::new(process));
+        workers.note_started(Box::new(process));
         let error = workers.did_not_open(reason("the link broke"), true);
         assert_eq!(error.kind(), kind);
         assert!(error.to_string().contains(status), "{error}");

@@ -20,11 +20,11 @@ impl Supervisor {
         self.workers.check()?;
         let address = core.restart_state.free_address(bytes);
         let sent = filled.send(address, &mut core.link);
-        let sent = self.linked(&core.link, sent)?;
+        let sent = self.check_link(&core.link, sent)?;
         if sent.is_err() {
             self.free_in_worker(&mut core, address);
         }
-        self.answered(sent)?;
+        self.check_answer(sent)?;
         core.restart_state.add_filled(address, filled);
         let supervisor = Arc::clone(self);
         let region = Box::new(FilledRegion {
@@ -45,8 +45,8 @@ impl Supervisor {
             Err(_) => Ok(Ok(())),
         };
         // An error of the link is the loss of the worker, as is one that ends its device.
-        let copied = self.linked(&core.link, sent).unwrap_or(Ok(()));
-        match self.answered(copied) {
+        let copied = self.check_link(&core.link, sent).unwrap_or(Ok(()));
+        match self.check_answer(copied) {
             Err(error) if !loses_worker(&error) => return Err(error),
             _ => {}
         }
@@ -65,7 +65,7 @@ impl Supervisor {
         if self.workers.check().is_ok() {
             let sent = core.link.send(&Request::Free { address });
             // A lost worker has freed it too.
-            let _ = self.linked(&core.link, sent);
+            let _ = self.check_link(&core.link, sent);
         }
     }
 }

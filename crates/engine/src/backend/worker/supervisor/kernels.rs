@@ -1,7 +1,7 @@
 //! Kernels of the worker, and the compilation of their images.
 
 use super::super::message::{KernelDecl, Reply, Request};
-use super::super::restart_state::prepared;
+use super::super::restart_state::prepare_images;
 use super::{Core, Supervisor};
 use crate::backend::{Compilation, FunctionId};
 use crate::error::{Error, ErrorKind, Result};
@@ -20,8 +20,8 @@ impl Supervisor {
             return Ok(());
         }
         let report = |compilation| self.compilation.lock()[1] = compilation;
-        let prepared = prepared(&mut core.link, known, report);
-        self.answered(self.linked(&core.link, prepared)?)
+        let outcome = prepare_images(&mut core.link, known, report);
+        self.check_answer(self.check_link(&core.link, outcome)?)
     }
 
     /// What the workers have compiled, as they last reported.
@@ -41,7 +41,7 @@ impl Supervisor {
         }
         self.workers.check()?;
         let sent = core.link.send(&Request::Image(Arc::clone(image)));
-        self.linked(&core.link, sent)?;
+        self.check_link(&core.link, sent)?;
         core.restart_state.images.push(Arc::clone(image));
         Ok(core.restart_state.images.len() - 1)
     }
@@ -59,7 +59,7 @@ impl Supervisor {
             return Ok(FunctionId(place as u32));
         }
         match self.exchange(&mut core, &Request::Load(decl.clone()))? {
-            Reply::Done(loaded) => self.answered(loaded)?,
+            Reply::Done(loaded) => self.check_answer(loaded)?,
             _ => return Err(self.lose_garbled()),
         }
         core.restart_state.kernels.push(decl);
