@@ -47,8 +47,8 @@ pub(crate) fn mmcif_of_atoms<'py>(
     }
     let mut text = HEADER.to_owned();
     let of = |texts: &Option<Vec<String>>, atom: usize| {
-        let own = texts.as_ref().map(|texts| texts[atom].as_str());
-        value(own.unwrap_or_default())
+        let text = texts.as_ref().map(|texts| texts[atom].as_str());
+        value(text.unwrap_or_default())
     };
     for (atom, [x, y, z]) in coordinates.iter().enumerate() {
         if ![x, y, z].iter().all(|length| length.is_finite()) {

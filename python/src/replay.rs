@@ -489,8 +489,9 @@ impl Replay {
                     slot.stream()
                 }
                 (Role::OnDevice, Place::Cuda(ordinal)) => {
-                    let own = self.ordinal.unwrap_or_default();
-                    let what = format!("the array is on GPU {ordinal}, and the kernels on {own}");
+                    let kernels_on = self.ordinal.unwrap_or_default();
+                    let what =
+                        format!("the array is on GPU {ordinal}, and the kernels on {kernels_on}");
                     return Err(wrong(what));
                 }
                 (_, Place::Cuda(_)) => {

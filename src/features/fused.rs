@@ -165,7 +165,7 @@ pub(super) fn declaration() -> Kernel {
         .scalar::<u32>("program")
         .scalar::<u32>("length")
         .revisits()
-        .twin(run)
+        .twin(run_steps)
 }
 
 /// Records a program as one launch. `spans_index` is the index of the buffer of structures' spans among
@@ -221,22 +221,24 @@ fn number_arg(bits: u64) -> (ParamKind, Arg) {
 }
 
 /// The twin: runs the twins of the steps one after the other, each over the whole batch.
-fn run(launch: &mut TwinLaunch<'_>) {
+fn run_steps(launch: &mut TwinLaunch<'_>) {
     let header: &[u32] = launch.read();
-    let _structures = launch.scalar::<u32>();
-    let first = launch.scalar::<u32>() as usize;
-    let length = launch.scalar::<u32>() as usize;
+    // The kernel needs the spans to find its block's structure. The twins of steps take them as an argument.
+    let _spans_index = launch.scalar::<u32>();
+    let program_start = launch.scalar::<u32>() as usize;
+    let program_bytes = launch.scalar::<u32>() as usize;
     let mut values: Vec<TwinArg<'_>> = launch.rest().collect();
-    let words = &header[first..][..length.div_ceil(4)];
-    let mut program: &[u8] = &bytemuck::cast_slice(words)[..length];
-    while let Some((&number, rest)) = program.split_first() {
+    let words = &header[program_start..][..program_bytes.div_ceil(4)];
+    let mut program: &[u8] = &bytemuck::cast_slice(words)[..program_bytes];
+    while let Some((&number, after_number)) = program.split_first() {
         let step = &step_kernels()[usize::from(number)];
-        let (operands, rest) = rest.split_at(step.params().len());
-        program = rest;
+        let (operands, later_steps) = after_number.split_at(step.params().len());
+        program = later_steps;
         let mut lent: Vec<Option<&mut TwinArg<'_>>> = values.iter_mut().map(Some).collect();
         let args = step.params().iter().zip(operands).map(|(param, &operand)| {
             let value = &mut lent[usize::from(operand)];
             match (&value, &param.kind) {
+                // A number is passed as 8 bytes; the step's parameter has its type.
                 (Some(TwinArg::Scalar(Scalar { bits, .. })), ParamKind::Scalar { dtype }) => {
                     let (dtype, bits) = (*dtype, *bits);
                     TwinArg::Scalar(Scalar { dtype, bits })

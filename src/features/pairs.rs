@@ -56,15 +56,16 @@ pub(super) struct PairLists {
 }
 
 impl FeatureRecorder<'_> {
-    /// Buffers for lists of pairs, of which each residue has as many as `degrees` says. A unit of
-    /// room has `rows_per_unit` rows.
+    /// Records the running sum of `degrees` over each structure, and makes the buffers that its pairs are
+    /// listed in, of which each residue has as many as `degrees` says. A unit of room has `rows_per_unit`
+    /// rows. The launch that computes `degrees` has been recorded before.
     pub(super) fn pair_lists(
         &mut self,
         name: &str,
         degrees: Buffer<i32>,
         rows_per_unit: usize,
     ) -> PairLists {
-        let ends = self.pair_ends(name, RESIDUES);
+        let ends = self.ends_buffer(name, RESIDUES);
         let args = pair_ends::Args {
             header: self.header(),
             structures: self.structures(),
@@ -72,17 +73,17 @@ impl FeatureRecorder<'_> {
             ends,
         };
         self.launch_blocks(STRUCTURES, args);
-        self.lists_up_to(name, RESIDUES, ends, rows_per_unit)
+        self.list_buffers(name, RESIDUES, ends, rows_per_unit)
     }
 
-    /// [`Self::pair_lists`] of pairs of atoms.
+    /// [`Self::pair_lists`] of pairs of atoms. The launch that computes `degrees` has been recorded before.
     pub(super) fn atom_pair_lists(
         &mut self,
         name: &str,
         degrees: Buffer<i32>,
         rows_per_unit: usize,
     ) -> PairLists {
-        let ends = self.pair_ends(name, ATOMS);
+        let ends = self.ends_buffer(name, ATOMS);
         let args = interaction_ends::Args {
             header: self.header(),
             structures: self.structures(),
@@ -90,14 +91,16 @@ impl FeatureRecorder<'_> {
             ends,
         };
         self.launch_blocks(STRUCTURES, args);
-        self.lists_up_to(name, ATOMS, ends, rows_per_unit)
+        self.list_buffers(name, ATOMS, ends, rows_per_unit)
     }
 
-    fn pair_ends(&mut self, name: &str, axis: usize) -> Buffer<i32> {
+    /// A buffer for the ends of the rows of each residue or atom.
+    fn ends_buffer(&mut self, name: &str, axis: usize) -> Buffer<i32> {
         self.pair_counts(&format!("{name}_ends"), axis, 1)
     }
 
-    fn lists_up_to(
+    /// The buffers that pairs are listed in, with those of the ends of their rows.
+    fn list_buffers(
         &mut self,
         name: &str,
         axis: usize,

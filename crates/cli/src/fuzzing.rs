@@ -192,7 +192,7 @@ pub fn config(bytes: &[u8]) {
         let again = again.unwrap_or_else(|error| panic!("{error}\n{printed}"));
         assert_eq!(config.settings, again.settings, "{printed}");
     }
-    let raw = parse(text).expect("it was valid before");
+    let raw = parse(text).expect("the text was parsed above");
     if let Ok(config) = BenchConfig::resolve(raw) {
         let printed = config.to_toml();
         let again = parse(&printed).and_then(BenchConfig::resolve);

@@ -57,12 +57,15 @@ impl BudgetShare {
         BudgetShare { budget, bytes: 0 }
     }
 
-    /// Takes `more` bytes, at least one. Waits for them as long as another reader is active.
+    /// Takes `more` bytes, at least one, as a reader that holds bytes counts as active. Waits for them as
+    /// long as another reader is active.
     fn grow(&mut self, more: u64) {
         let Some(budget) = &self.budget else {
             return;
         };
         let mut state = budget.state.lock();
+        // A reader that waits is not active. No other reader is woken for this: if no reader is active any
+        // more, this one does not wait, and is active again before the lock is free.
         if self.bytes > 0 {
             state.active -= 1;
         }

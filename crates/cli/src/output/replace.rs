@@ -164,7 +164,9 @@ fn operations(named: &Path, parts: Parts) -> Result<Vec<FileOperation>> {
     }
     for from in moved {
         if from != record && !is_temporary(&from) {
-            let name = from.strip_prefix(&new).expect("it lies in this folder");
+            let name = from
+                .strip_prefix(&new)
+                .expect("the file was listed in this folder");
             let to = named.join(name);
             operations.push(FileOperation::Rename(from, to));
         }

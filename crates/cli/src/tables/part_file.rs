@@ -164,10 +164,12 @@ impl PartFile {
     }
 
     fn step(&mut self, step: Step) -> Result<()> {
-        let steps = self.steps.as_ref().expect("it ends with `join`");
+        let steps = self.steps.as_ref();
+        let steps = steps.expect("the channel is there until `join`, which comes last");
         match steps.send(step) {
             Ok(()) => Ok(()),
-            Err(_) => Err(self.join().err().expect("it ended before its last step")),
+            // The thread ends before its last step only if it fails.
+            Err(_) => Err(self.join().err().expect("the thread has failed")),
         }
     }
 

@@ -354,7 +354,7 @@ pub(super) fn compute(
     };
     let finished = results.finish(streamed);
     let (columns, error) = match finished.columns {
-        Ok(columns) => (judged(plan, columns), None),
+        Ok(columns) => (without_expected_suspects(plan, columns), None),
         Err(error) => (Vec::new(), Some(error)),
     };
     let elapsed = clock.elapsed();
@@ -476,15 +476,19 @@ where
     })
 }
 
-/// The columns' statistics, without a judgement of columns of chosen residues, and of tables that not
-/// every run has: it is no surprise that these have one value, or none.
-fn judged(plan: &Plan, mut columns: Vec<ColumnStatistics>) -> Vec<ColumnStatistics> {
-    let are_chosen = |name| match OutputTable::of_name(name) {
+/// Marks the columns for which it is no surprise to hold a single value, or none, so that a run does not
+/// warn of them: those of residues if `tables.where` selects some, and those of tables that not every
+/// run has.
+fn without_expected_suspects(
+    plan: &Plan,
+    mut columns: Vec<ColumnStatistics>,
+) -> Vec<ColumnStatistics> {
+    let is_exempt = |name| match OutputTable::of_name(name) {
         Some(OutputTable::RESIDUES) => plan.config.condition.is_some(),
         table => table.is_some_and(|table| !TableSet::USUAL.contains(table)),
     };
-    let chosen = columns.iter_mut().filter(|column| are_chosen(column.table));
-    chosen.for_each(|column| column.idle_when = None);
+    let exempt = columns.iter_mut().filter(|column| is_exempt(column.table));
+    exempt.for_each(|column| column.idle_when = None);
     columns
 }
 

@@ -1,7 +1,5 @@
 //! Names of records, and the texts of some.
 
-use memchr::memmem;
-
 use super::columns::{COORDINATES_END, is_atom};
 use super::shifted_line;
 use crate::{decimal, entry_header};
@@ -51,13 +49,10 @@ pub(super) fn header_text(line: &[u8]) -> &[u8] {
     }
 }
 
-/// The resolution in the first word after `label`, if the text has both.
+/// The resolution in A in the first word after `label`; `None` if the text does not begin with the
+/// label, or no resolution follows it.
 pub(super) fn resolution_after(text: &[u8], label: &[u8]) -> Option<f32> {
-    let label_start = memmem::find(text, label)?;
-    // A label that ends another one, such as that of a shell, is not meant.
-    if !text[..label_start].trim_ascii().is_empty() {
-        return None;
-    }
-    let value = text[label_start + label.len()..].trim_ascii();
+    // Other labels end with these words too, such as that of a shell, so the text has to begin with them.
+    let value = text.trim_ascii_start().strip_prefix(label)?.trim_ascii();
     entry_header::resolution(value.split(u8::is_ascii_whitespace).next()?)
 }
