@@ -321,6 +321,7 @@ impl Allocation {
         }
     }
 
+    /// The error of a lease that another holder excludes.
     fn in_use_error(&self) -> Error {
         let space = self.space.name();
         let (bytes, address) = (self.bytes, self.address);

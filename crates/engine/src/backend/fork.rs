@@ -89,6 +89,7 @@ impl<T> Drop for OfProcess<T> {
     }
 }
 
+/// The error of an object that was made before the process was forked.
 #[cold]
 fn forked_error(object: &str) -> Error {
     let message = format!(
@@ -100,6 +101,8 @@ fn forked_error(object: &str) -> Error {
     )
 }
 
+/// Installs a handler that counts forks. The system calls it in the child before the fork returns
+/// there.
 #[cfg(unix)]
 fn count_forks() {
     extern "C" fn in_child() {

@@ -166,6 +166,7 @@ impl<W: Words> State<W> {
 }
 
 impl<W: Words> Loops<W> {
+    /// Adds a loop. If all loops are stopped now, it starts stopped too.
     fn add(&self, doorbell: &Arc<Doorbell<W>>) -> Result<()> {
         let mut state = self.state.lock();
         let is_live = |device_loop: &&Arc<Doorbell<W>>| !device_loop.words().is_lost();

@@ -91,6 +91,8 @@ impl Visible {
         Ok(ordinals)
     }
 
+    /// The ordinal of the device whose UUID begins with `prefix`, in any case. None and several are
+    /// errors.
     fn find(&self, prefix: &str) -> Result<usize> {
         let wanted = prefix.to_ascii_lowercase();
         let uuids = self.devices.iter().map(|device| &device.uuid);

@@ -86,6 +86,8 @@ impl Pool {
         self.lend::<T, Pinned>(len, owner.into())
     }
 
+    /// A buffer of `len` elements: one that was freed before, or else a new allocation of the
+    /// backend.
     fn lend<T: Element, P: MemorySpace>(
         &self,
         len: usize,
@@ -142,7 +144,8 @@ impl Pool {
         &self.handle.shared.backend
     }
 
-    /// `None` in a child of the process that opened the backend.
+    /// Locks the stores, and takes parked allocations back that have become idle. `None` in a child
+    /// of the process that opened the backend.
     fn stores(&self, now: Instant) -> Option<MutexGuard<'_, Stores>> {
         self.backend().id().check_process().ok()?;
         let mut stores = self.handle.shared.stores.lock();
@@ -168,6 +171,9 @@ impl Drop for Handle {
 }
 
 impl Shared {
+    /// Takes an allocation of at least `requested` bytes out of the pool, or a new one within its
+    /// limits. Counts it as lent to `owner`, and fills it if the pool's config says so. Frees
+    /// allocations that were free for too long.
     fn allocate(
         self: &Arc<Self>,
         space: Space,
@@ -256,6 +262,7 @@ impl Stores {
         report.sorted()
     }
 
+    /// The error of an allocation over the pool's limit, with a report of who holds what.
     fn limit_error(&mut self, space: Space, bytes: usize) -> Error {
         let store = self.store_mut(space);
         let Limits { bytes_max, .. } = *store.limits();
@@ -274,6 +281,7 @@ impl Stores {
         ))
     }
 
+    /// The backend's error of memory that ran out, with a report of who holds what in this pool.
     fn backend_memory_error(&self, error: &Error) -> Error {
         let report = self.report(Instant::now());
         let message = format!("{}; of this pool {report}", error.message());

@@ -270,6 +270,7 @@ fn check_range(range: impl RangeBounds<usize>, len: usize) -> Result<Range<usize
     }
 }
 
+/// Checks that both sides of a copy have as many elements.
 fn check_len(from: usize, to: usize) -> Result<()> {
     if from == to {
         Ok(())

@@ -102,6 +102,7 @@ impl Store {
         true
     }
 
+    /// Frees the allocation that has been free for the longest time.
     fn give_oldest(&mut self) {
         let first = |class: &VecDeque<Free>| class.front().map(|free| free.number);
         let oldest = self.cached.iter().min_by_key(|(_, class)| first(class));

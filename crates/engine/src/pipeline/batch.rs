@@ -171,6 +171,8 @@ impl<W: Workload> Batch<W> {
             .map(|Reverse((expires_at, _))| *expires_at)
     }
 
+    /// Takes an item out of the batch, and makes `reason` the error of its entry. The other items
+    /// move together in [`Self::leave_out`]. `None` if the item was taken out before.
     fn take_out(&mut self, index: u32, reason: impl FnOnce() -> Error) -> Option<W::Item> {
         let entry = &mut self.entries[index as usize];
         let item = entry.item.take()?;

@@ -192,6 +192,8 @@ fn start_lost(
     Ok(any)
 }
 
+/// Allocates the resident buffers of each device, fills them by the workload, and opens all slots.
+/// Returns the slots, by device, and both copies of each replaceable buffer.
 fn open<W: Workload>(
     workload: &W,
     handles: &W::Buffers,

@@ -353,6 +353,8 @@ impl<W: Workload> Pipeline<W> {
         }
     }
 
+    /// Takes a finished batch back. If its device was lost and can be restarted, restarts it and
+    /// runs the lost batches again, on this thread.
     fn collect(&mut self, finished: Finished<Box<Batch<W>>>) {
         match finished {
             Err(failed) if self.shared.comes_back(&failed) => {
@@ -369,6 +371,7 @@ impl<W: Workload> Pipeline<W> {
         }
     }
 
+    /// Reads the results of a batch into `done`, frees its slot, and starts the next batch.
     fn take_back(&mut self, finished: Finished<Box<Batch<W>>>) {
         let taken = (self.shared).take_back(finished, &mut self.outputs, None);
         self.ring.put_free(taken.slot);

@@ -113,6 +113,7 @@ impl<B> Completions<B> {
         }
     }
 
+    /// Takes in what the thread was sent. Polling starts over without pauses.
     fn sort(&mut self, submitted: ToDevice<B>) {
         self.rounds = 0;
         match submitted {

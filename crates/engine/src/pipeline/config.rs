@@ -123,6 +123,7 @@ impl EngineConfig {
         }
     }
 
+    /// Checks what does not depend on the workload.
     pub(super) fn check(&self) -> Result<()> {
         check_slots(self.slots)?;
         self.policy.check()?;
@@ -148,6 +149,7 @@ impl EngineConfig {
         }
     }
 
+    /// Checks that slots kept for urgent batches leave others, and go with the mode.
     fn check_urgent_slots(&self) -> Result<()> {
         let (urgent, slots) = (self.urgent_slots, self.slots);
         if urgent == 0 {

@@ -186,6 +186,8 @@ impl<W: Workload> Dispatcher<W> {
         due
     }
 
+    /// Takes the next start from the queue, which is locked, and counts it as starting on its
+    /// device. Room has become free with it, so the threads that wait for room are woken.
     fn next(&self, queue: &mut Queue<W>) -> Next<W> {
         let next = queue.next(&self.shared);
         if let Some(start) = &next.start {

@@ -40,6 +40,8 @@ pub fn graph_svg<W: Workload>(
     draw_bucket(workload, backend, config, bucket, Executor::svg_of_size)
 }
 
+/// Records the workload, opens one slot, makes the bucket ready in it without a warm-up of the
+/// others, and draws it.
 fn draw_bucket<W: Workload>(
     workload: &W,
     backend: &Arc<dyn Backend>,

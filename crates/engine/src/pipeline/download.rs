@@ -47,6 +47,9 @@ pub(crate) fn unpack<W: Workload, B>(
     outgrown
 }
 
+/// Appends a result for each entry of a batch to `outputs`: those of [`Workload::read_batch`] if
+/// the workload has that, or else of [`Workload::read`] for each item, on several threads if the
+/// batch is large. An entry that was rejected keeps its error.
 fn read_results<W: Workload>(
     program: &RecordedWorkload<W>,
     threads: BatchThreads<'_>,

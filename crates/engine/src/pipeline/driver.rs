@@ -150,6 +150,9 @@ fn complete<W: Workload>(
 pub(super) struct Timer(Option<std::thread::JoinHandle<()>>);
 
 impl Timer {
+    /// Starts the thread that answers items which expire. It holds the engine for a moment at a
+    /// time, so that the engine can be dropped meanwhile. If the thread cannot be started, items
+    /// expire when their batch gets a slot.
     pub(super) fn start<W: Workload>(dispatcher: &Arc<Dispatcher<W>>) -> Self {
         let weak = Arc::downgrade(dispatcher);
         let engine = dispatcher.shared.engine;

@@ -135,6 +135,8 @@ struct Lender<'a> {
 }
 
 impl Lender<'_> {
+    /// A share in the slot that is lent. The last share that is dropped ends the loan, and wakes
+    /// the device's thread.
     fn share(&self) -> Arc<dyn HostMemory> {
         let end = EndOfLoan {
             limit: Arc::clone(self.limit),

@@ -43,6 +43,9 @@ impl Default for BusyTime {
 }
 
 impl BusyTime {
+    /// Adds an interval. The latest intervals are kept and merged, which gives the time in which at
+    /// least one ran. When the list is full its older half becomes a sum: a later interval that
+    /// begins before the end of that half counts from there on.
     pub(super) fn add(&mut self, start: Instant, end: Instant) {
         self.summed += end.saturating_duration_since(start);
         if self.recent.len() == RECENT_MAX {
@@ -177,6 +180,7 @@ impl Meter {
         self.finished.lock().flight.add(start.filled_at, end);
     }
 
+    /// Adds the times of a start that ended at `end`.
     fn add_start(&self, start: &Start, end: Instant) {
         let mut submitted = self.submitted.lock();
         let first = submitted.first.unwrap_or(start.closed_at);

@@ -57,6 +57,7 @@ where
         self
     }
 
+    /// Has the pool compute an item, whose result is received in the order of the items.
     fn spawn(&mut self, item: S::Item) {
         let (result, pending) = bounded(1);
         let weight = (self.weight)(&item);

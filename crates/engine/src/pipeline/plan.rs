@@ -170,6 +170,7 @@ impl MemoryPlan {
         self.lines.iter().map(side).fold(0, u64::saturating_add)
     }
 
+    /// Refuses a plan that is over the budget.
     pub(crate) fn check_budget(&self, budget: Option<u64>) -> Result<()> {
         match budget {
             Some(max) if self.bytes() > max => Err(Error::new(

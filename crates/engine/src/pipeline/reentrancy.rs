@@ -35,6 +35,8 @@ pub(crate) struct InsideEngine {
 }
 
 impl InsideEngine {
+    /// Notes that this thread runs code for `engine` until the guard is dropped. Guards nest: the
+    /// outermost one of an engine counts.
     pub(crate) fn enter(engine: EngineId) -> InsideEngine {
         let is_first = ENGINES.try_with(|engines| {
             let mut engines = engines.borrow_mut();

@@ -49,6 +49,7 @@ impl ResidentContents {
         Ok((!contents.0.is_empty()).then_some(contents))
     }
 
+    /// The contents of resident buffers, all zeros.
     fn zeros<'a>(buffers: impl Iterator<Item = (BufferId, &'a BufferDecl)>) -> Result<Self> {
         let zeros = |(buffer, decl): (BufferId, &BufferDecl)| {
             let contents = Storage::zeroed(decl.size_bytes());
@@ -170,6 +171,8 @@ impl Replaceable {
         version
     }
 
+    /// A version with the memory that `current` chooses of each buffer's two copies, and the
+    /// receiver that is disconnected when no batch uses the version any more.
     fn version(
         &self,
         number: u64,

@@ -117,6 +117,7 @@ impl<B> Ring<B> {
         self.submit_filled(slot, live, batch, true)
     }
 
+    /// Submits a batch that the caller has written into the slot.
     fn submit_filled(
         &mut self,
         slot: Slot<Filling>,
@@ -220,6 +221,7 @@ impl<B> InFlightSet<B> {
         None
     }
 
+    /// Polls until a batch has finished; `None` if none is in flight.
     fn wait(&mut self, wait: Wait) -> Option<Finished<B>> {
         let _span = trace_span!("wait").entered();
         let backoff = Backoff::new(Instant::now());

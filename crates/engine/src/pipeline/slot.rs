@@ -183,6 +183,9 @@ impl Core {
         deadline.and_then(|deadline| Instant::now().checked_add(deadline))
     }
 
+    /// Submits the batch to the device: waits for the caller's events, copies device memory into
+    /// input buffers, replays the bucket's graph, and records the caller's events, all in the order
+    /// of the stream. The host does not wait.
     fn replay(&mut self, live: Extent, events: &Events, timed: bool) -> Result<Replay> {
         if !self.header_live.fits(live) {
             let written = self.header_live;
@@ -534,6 +537,8 @@ impl<B> Slot<Done<B>> {
         self.core.device_slot.lend()
     }
 
+    /// Frees the slot of a batch that is done, and returns the batch. The memory that its items
+    /// were copied from is let go.
     pub(crate) fn release(mut self) -> (Slot<Free>, B) {
         self.core.inputs.clear();
         let batch = self.state.batch;

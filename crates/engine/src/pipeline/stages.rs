@@ -84,6 +84,7 @@ pub(super) struct Taken<W: Workload> {
 }
 
 impl<W: Workload> Shared<W> {
+    /// A batcher by the engine's config, with the uniforms as they were declared.
     pub(super) fn batcher(&self) -> Batcher<W> {
         let axes = self.program.axes;
         let uniforms = self.program.first_uniforms();
@@ -254,6 +255,8 @@ impl<W: Workload> Shared<W> {
         }
     }
 
+    /// Adds the time of a batch in flight to the timeline if it samples this batch, with the
+    /// device's timestamps if it was timed.
     fn sample_flight(&self, slot: &Slot<Done<Box<Batch<W>>>>, submitted_at: Instant, now: Instant) {
         let batch = slot.batch();
         let Some((sampler, batch_key)) = self.sampler.as_ref().zip(batch.sampled) else {
@@ -343,6 +346,8 @@ impl<W: Workload> Shared<W> {
         taken
     }
 
+    /// Reads the results of a batch that is done. They may borrow the slot if `wakes` is given,
+    /// which is woken when the loan ends; otherwise they are copies.
     fn read(
         &self,
         slot: &mut Slot<Done<Box<Batch<W>>>>,

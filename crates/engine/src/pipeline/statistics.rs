@@ -332,6 +332,7 @@ pub(super) enum Threads {
     Own { workers: usize },
 }
 
+/// Computes the statistics of a run from the times that its stages added up.
 pub(super) fn statistics(
     submitted: Submitted,
     finished: Finished,

@@ -48,6 +48,7 @@ impl Default for TimelineConfig {
 }
 
 impl TimelineConfig {
+    /// Checks the settings of a timeline.
     pub(super) fn check(&self) -> Result<()> {
         let config_error = |text: String, fix: &str| Err(Error::config(text).fix(fix));
         if self.every == 0 || self.window == Some(0) {
@@ -304,6 +305,7 @@ impl Sampler {
         }
     }
 
+    /// Keeps a span, in place of the oldest if the timeline is full.
     fn keep(&self, span: Span) {
         let mut spans = self.spans.lock();
         if spans.len() == self.spans_max {

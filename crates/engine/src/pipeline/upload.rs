@@ -76,6 +76,8 @@ pub(super) fn write<W: Workload>(
     }
 }
 
+/// Writes the header and all items of a batch into the slot's host memory, on several threads if
+/// there are many bytes. An item whose write fails is rejected alone.
 fn write_uploads<W: Workload>(
     program: &RecordedWorkload<W>,
     threads: BatchThreads<'_>,
@@ -145,6 +147,7 @@ fn zero_item<W: Workload>(
     }
 }
 
+/// Writes entries one after the other on this thread.
 fn write_in_turn<W: Workload>(
     program: &RecordedWorkload<W>,
     entries: &mut [Entry<W>],

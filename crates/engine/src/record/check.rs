@@ -15,6 +15,8 @@ const BLOCK_THREADS_MAX: u32 = 1024;
 const BLOCK_MAX: [u32; 3] = [1024, 1024, 64];
 pub(super) const GRID_MAX: [u32; 3] = [i32::MAX as u32, 65_535, 65_535];
 
+/// Checks a recording as a whole: its capacity, its buffers, each command after those before it,
+/// and the views that the host has.
 pub(super) fn check(recording: &Recording) -> Result<()> {
     let axes = recording.capacity.len();
     if axes == 0 || axes > AXES_MAX || recording.capacity.contains(&0) {
@@ -42,6 +44,7 @@ struct State {
     is_downloaded: bool,
 }
 
+/// Checks that buffers have elements, and names of their own.
 fn check_buffers(buffers: &[BufferDecl]) -> Result<()> {
     for (index, buffer) in buffers.iter().enumerate() {
         let place = || format!("buffer {}", buffer.name);
@@ -58,6 +61,8 @@ fn check_buffers(buffers: &[BufferDecl]) -> Result<()> {
     Ok(())
 }
 
+/// Checks one command. `state` has what the commands before it did to each buffer, and is brought
+/// up to date.
 fn check_command(recording: &Recording, command: &Command, state: &mut [State]) -> Result<()> {
     let mut foreign = false;
     command.visit_buffers(|id, _, _| foreign |= recording.buffer(id).is_none());
@@ -113,6 +118,7 @@ fn check_command(recording: &Recording, command: &Command, state: &mut [State]) 
     Ok(())
 }
 
+/// Checks a launch: its shape, and each argument against its parameter.
 fn check_launch(recording: &Recording, launch: &Launch) -> Result<()> {
     let kernel = &launch.kernel;
     check_shape(kernel, launch.shape)?;
@@ -146,6 +152,8 @@ fn check_launch(recording: &Recording, launch: &Launch) -> Result<()> {
     Ok(())
 }
 
+/// Checks an argument against its parameter. `seen` has the buffers of the arguments before it, and
+/// whether the launch writes them.
 fn check_arg(
     recording: &Recording,
     kind: &ParamKind,
@@ -198,6 +206,7 @@ fn kind_text(kind: &ParamKind) -> String {
     }
 }
 
+/// The kind of an argument, for messages.
 fn arg_text(arg: &Arg) -> &'static str {
     match arg {
         Arg::Buffer(_) => "a buffer",
@@ -207,6 +216,8 @@ fn arg_text(arg: &Arg) -> &'static str {
     }
 }
 
+/// Checks a buffer of a launch: its type, and that a buffer that the launch writes is passed once.
+/// A twin has one reference to it.
 fn check_buffer(
     recording: &Recording,
     id: BufferId,
@@ -245,6 +256,7 @@ fn check_uniform(recording: &Recording, id: UniformId, dtype: DType) -> Result<(
     }
 }
 
+/// Checks the block of a launch, and its grid if that is known when recording.
 fn check_shape(kernel: &Kernel, shape: Shape) -> Result<()> {
     let fits = kernel
         .block

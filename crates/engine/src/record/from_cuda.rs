@@ -86,6 +86,7 @@ impl Kernel {
     }
 }
 
+/// The kind of a kernel's parameter, from its C++ declaration.
 fn kind_of(text: &Declarations, parameter: &Parameter) -> Result<ParamKind, SignatureError> {
     let dtype = |element: &CudaType| dtype_of(text, element);
     Ok(match (&parameter.pointer, &parameter.element) {

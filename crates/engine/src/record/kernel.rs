@@ -453,6 +453,7 @@ impl Kernel {
         self.buffer::<T>(name, Access::ReadWrite)
     }
 
+    /// Adds a parameter for a buffer of `T`.
     fn buffer<T: Element>(self, name: &str, access: Access) -> Self {
         self.param(
             name,

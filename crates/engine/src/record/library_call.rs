@@ -79,6 +79,7 @@ impl LibraryCode {
         not(feature = "cuda"),
         allow(dead_code, reason = "library calls are submitted to GPUs")
     )]
+    /// Calls the function, which enqueues work on `stream`. A panic becomes an error.
     pub(crate) unsafe fn submit(
         &self,
         stream: u64,

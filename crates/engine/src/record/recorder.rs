@@ -272,6 +272,7 @@ impl Recorder {
         self.header_value(name, value, true)
     }
 
+    /// Adds a value of 4 bytes behind the totals in the header, which is declared if it was not.
     fn header_value<T: Number>(&mut self, name: &str, value: T, is_constant: bool) -> Uniform<T> {
         if T::DTYPE.size_bytes() != size_of::<u32>() {
             let message = format!("a uniform of {:?}; it takes 4 bytes", T::DTYPE);
@@ -374,6 +375,8 @@ impl Recorder {
         Ok(recording)
     }
 
+    /// Declares a buffer. A mistake is kept for [`Recorder::finish`], which returns the first, and
+    /// a buffer with one element stands in.
     fn declare<T: Element>(&mut self, name: &str, unit: Unit, view: View) -> Buffer<T> {
         const { check_element::<T>() };
         let len = match unit {

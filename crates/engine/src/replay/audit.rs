@@ -152,6 +152,8 @@ pub(super) fn check_lowered<'a>(
     Ok(audit)
 }
 
+/// Checks that each pointer of a launch points into the memory that was recorded for it, and no
+/// other.
 fn check_pointers(launch: &Launch, args: &[u64], memory: &AllowedMemory<'_>) -> Result<()> {
     let mut targets = Vec::new();
     launch.visit_targets(|target, _| targets.push(target));
@@ -231,6 +233,8 @@ pub(super) fn check_held(body: &[Lowered], held: &[Op], memory: &AllowedMemory<'
     }
 }
 
+/// Compares an operation that a graph holds with the one that was lowered for it. The error names
+/// the first difference.
 fn compare(lowered: &Lowered, held: &Op, memory: &AllowedMemory<'_>) -> Result<()> {
     let meant = lowered.op();
     if meant == held {
@@ -259,6 +263,8 @@ fn compare(lowered: &Lowered, held: &Op, memory: &AllowedMemory<'_>) -> Result<(
     Err(difference_error("byte", held, meant))
 }
 
+/// The error that names the first difference between two launches. `meant` was lowered, `held` is
+/// what the graph holds.
 fn launch_difference_error(
     launch: &Launch,
     meant: &Op,

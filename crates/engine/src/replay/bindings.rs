@@ -330,6 +330,8 @@ impl Bindings {
         })
     }
 
+    /// Sets an argument of a launch, after `check` of its declaration and of the argument that was
+    /// recorded. Only changeable parameters may be set.
     fn set_value(
         &mut self,
         launch: usize,
@@ -376,6 +378,8 @@ impl Bindings {
         }
     }
 
+    /// Checks that memory can be bound to a buffer: its space, size, access and alignment, and that
+    /// no other buffer has any of it.
     fn check_view(&self, id: BufferId, view: &AllocationView, space: Space) -> Result<()> {
         let decl = &self.recording.buffers()[id.index()];
         let usage_error =

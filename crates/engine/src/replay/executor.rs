@@ -156,6 +156,9 @@ impl Executor {
         self.run(slot, bucket, live, true)
     }
 
+    /// Replays a bucket's batch of extent `live` in the slot, after all earlier work of the slot.
+    /// Makes the bucket ready first if it is not, and compares graph and launches if that is due.
+    /// On an error a fence is set, so that work that was submitted before it is waited for.
     fn run(
         &mut self,
         slot: &mut dyn DeviceSlot,

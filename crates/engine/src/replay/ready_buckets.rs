@@ -259,6 +259,8 @@ impl ReadyBuckets {
         }
     }
 
+    /// Falls back to launches for a bucket whose graph could not be made, if the policy allows
+    /// that. Otherwise returns the error of the graph.
     fn ready_as_launches(
         &mut self,
         slot: &mut dyn DeviceSlot,
@@ -316,6 +318,7 @@ impl ReadyBuckets {
         self.states[bucket].retry.refuse(error.clone());
     }
 
+    /// Checks that the executor was made for this slot, and in this process.
     pub(super) fn check_slot(&self, slot: &dyn DeviceSlot) -> Result<()> {
         self.backend.id().check_process()?;
         if *slot.id() == self.slot {
@@ -325,6 +328,7 @@ impl ReadyBuckets {
         }
     }
 
+    /// Checks the slot, and that there is such a bucket.
     pub(super) fn check_bucket(&self, slot: &dyn DeviceSlot, bucket: usize) -> Result<()> {
         self.check_slot(slot)?;
         if bucket < self.states.len() {

@@ -146,6 +146,7 @@ fn reset(
 struct Results(Vec<(BufferId, Vec<u8>)>);
 
 impl Results {
+    /// Copies the live part of each buffer that a batch downloads. The batch is done.
     fn read(slot: &dyn DeviceSlot, bindings: &Bindings, live: Extent) -> Result<Self> {
         let recording = bindings.recording();
         let mut results = Vec::new();

@@ -120,6 +120,7 @@ impl Updates {
         }
     }
 
+    /// Counts what became of a graph, and returns the rung that it stands for.
     fn count(&mut self, built: Built) -> Rung {
         let reason = match built {
             Built::Updated => {

@@ -73,6 +73,8 @@ impl CpuSlot {
         }
     }
 
+    /// Where `bytes` bytes at `address` are: in a buffer of the slot, or in an allocation that the
+    /// slot has adopted. Anything else is an error, also bytes that only begin there.
     fn locate(&self, address: u64, bytes: usize) -> Result<Location> {
         if let Some((index, offset)) = in_own(address)
             && let Some(size) = self.sizes.get(index)
@@ -145,6 +147,9 @@ impl CpuSlot {
         })
     }
 
+    /// Leases the allocations that `steps` use. Waits for all earlier work of the slot, and runs
+    /// what is queued, if one of them has to change from a read lease to a write lease; waits for
+    /// the pool's work in any case.
     fn lease(&mut self, steps: &[CheckedOp]) -> Result<()> {
         let uses = || steps.iter().flat_map(|step| &step.uses);
         if uses().next().is_none() {
@@ -183,6 +188,7 @@ impl CpuSlot {
         self.memory.as_mut().expect("no work is in the pool")
     }
 
+    /// Takes the memory back that the pool returns, with the timestamps, and keeps the first error.
     fn take_back(&mut self, (memory, outcome): Ended) {
         self.timestamps = memory.timestamps;
         self.memory = Some(memory);

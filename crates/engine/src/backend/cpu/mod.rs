@@ -56,6 +56,8 @@ impl CpuBackend {
         CpuBackend::on(None, false)
     }
 
+    /// A backend whose slots give work to `pool`, all of it if `takes_all`, or else what is worth a
+    /// hand-over. Without a pool the thread that waits runs it.
     fn on(pool: Option<Arc<ThreadPool>>, takes_all: bool) -> Self {
         let threads = pool.as_ref().map_or(1, |pool| pool.current_num_threads());
         CpuBackend {

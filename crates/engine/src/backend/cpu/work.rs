@@ -65,6 +65,7 @@ impl Memory {
         }
     }
 
+    /// Runs one operation, whose addresses were checked when it was queued, on this thread.
     fn run(&mut self, op: &Op, shared: &Shared) -> Result<()> {
         match op {
             &Op::Upload {
@@ -100,6 +101,9 @@ impl Memory {
         }
     }
 
+    /// Runs a kernel's twin over the memory that its pointers point into. The borrow checker lets a
+    /// twin have one reference to each buffer or allocation, so the pointers into one are handed
+    /// over together.
     fn launch(
         &mut self,
         function: FunctionId,
@@ -159,6 +163,7 @@ impl Memory {
         }
     }
 
+    /// The bytes of a location from its offset on, to write.
     fn bytes_mut(&mut self, location: Location) -> &mut [u8] {
         match location {
             Location::Own { index, offset } => &mut self.buffers[index].as_mut_slice()[offset..],
@@ -175,6 +180,7 @@ impl Memory {
         }
     }
 
+    /// Copies between two locations, by way of a copy, as both may be in one buffer.
     fn copy(&mut self, from: u64, to: u64, bytes: usize) -> Result<()> {
         // Both sides of a slot's buffer are the same memory.
         if from != to {

@@ -104,6 +104,8 @@ pub(super) fn check<'a>(
     })
 }
 
+/// The error of an address that is in no memory of the slot; `space` is that of the side that it
+/// was given for.
 fn foreign_address_error(space: Option<Space>, address: u64, bytes: usize) -> Error {
     let side = match space {
         Some(Space::Pinned) => "host address",

@@ -137,6 +137,7 @@ impl<'a> Capture<'a> {
         (raw, ended)
     }
 
+    /// Ends the capture. `raw` gets its graph, which is null if the capture was invalidated.
     fn end_into(&self, raw: &mut sys::CUgraph) -> Result<()> {
         let context = self.0.context();
         let driver = context.bind_for(Call::GraphEdit)?;

@@ -170,6 +170,8 @@ impl Compiler {
         }
     }
 
+    /// The library, opened at the first call. Holds a lock meanwhile; after an error the next call
+    /// tries again.
     fn nvrtc(&self) -> Result<Arc<Nvrtc>> {
         let mut nvrtc = self.nvrtc.lock();
         if nvrtc.is_none() {

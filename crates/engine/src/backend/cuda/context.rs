@@ -146,6 +146,8 @@ unsafe impl Send for Context {}
 unsafe impl Sync for Context {}
 
 impl Context {
+    /// Takes a reference to the device's primary context, which this process then shares with other
+    /// users of the device, and checks that it can be bound.
     pub(super) fn retain(device: Device) -> Result<Arc<Context>> {
         let mut raw = std::ptr::null_mut();
         // Creating a context is refused during captures of other threads. Without a current context

@@ -90,6 +90,7 @@ impl Copier {
         )
     }
 
+    /// Sets all of `memory` to zero, and waits for it.
     fn zero(&self, memory: DeviceMemory) -> Result<DeviceMemory> {
         self.context.check_lost()?;
         let (start, bytes) = (memory.start(), memory.bytes());
@@ -100,6 +101,9 @@ impl Copier {
         })
     }
 
+    /// Copies bytes into an allocation, and waits for the copies. Device memory gets them by way of
+    /// staging memory, a part at a time. Holds the lock of the copier's stream, so one copy is made
+    /// at a time.
     pub(super) fn write(&self, from: &[u8], to: &Allocation, to_offset: usize) -> Result<()> {
         self.context.check_lost()?;
         to.check_key(self.context.allocation_key)?;
@@ -132,6 +136,7 @@ impl Copier {
         Ok(())
     }
 
+    /// Copies bytes of an allocation to `to`, and waits for them; the way back of [`Self::write`].
     pub(super) fn read(&self, from: &Allocation, from_offset: usize, to: &mut [u8]) -> Result<()> {
         self.context.check_lost()?;
         from.check_key(self.context.allocation_key)?;
@@ -163,6 +168,8 @@ impl Copier {
         Ok(())
     }
 
+    /// Copies between two allocations, or within one, and waits for it. Between pinned allocations
+    /// the host copies.
     pub(super) fn copy(
         &self,
         from: &Allocation,

@@ -61,6 +61,8 @@ pub(super) fn bytes(op: &Op) -> Option<usize> {
     piece(op).map(|[_, _, bytes, _]| bytes as usize)
 }
 
+/// The four words of a piece that the kernel of merged copies reads: target, source, bytes, and the
+/// byte to set where the source is null. `None` for an operation that is never merged.
 fn piece(op: &Op) -> Option<[u64; PIECE_WORDS]> {
     match *op {
         Op::Upload {

@@ -47,6 +47,7 @@ pub(super) struct CudaSlot {
 }
 
 impl CudaSlot {
+    /// Opens a slot, and zeroes its device memory, which it waits for.
     pub(super) fn open(
         timestamps: Timestamps,
         functions: &Arc<Functions>,
@@ -100,6 +101,8 @@ impl CudaSlot {
         self.draft(source, checked, programmatic)
     }
 
+    /// Makes a graph with programmatic edges if they are allowed. If the driver refuses those and a
+    /// kernel asks for them, makes the graph again with full edges.
     fn new_graph(&mut self, source: GraphSource<'_>) -> Result<Graph> {
         let programmatic = self.context.programmatic.is_allowed();
         let made = self

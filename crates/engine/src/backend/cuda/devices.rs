@@ -36,6 +36,8 @@ pub(in crate::backend) fn find_uuids(set: &DeviceSet) -> Result<Result<Vec<Strin
     })
 }
 
+/// Finds the visible devices, and lets `choose` take what it needs of them. The inner error is the
+/// reason why there is no driver or no device.
 fn find_with<T>(
     choose: impl FnOnce(&Visible, &[Device]) -> Result<T>,
 ) -> Result<Result<T, String>> {
@@ -63,6 +65,8 @@ fn handles(driver: &'static Driver, count: u32) -> Result<Vec<Device>> {
     (0..count).map(|n| Device::open(driver, n)).collect()
 }
 
+/// Asks the driver and the PCI files of Linux for what `tapeloop devices` lists of a device. Takes
+/// a context of the device for the free memory.
 fn describe(ordinal: usize, device: Device) -> DeviceEntry {
     let pci_bus_id = device.pci_bus_id();
     let link = |which| read_link(Path::new(PCI_DEVICES), &pci_bus_id, which);

@@ -8,6 +8,9 @@ use super::nvrtc::Nvrtc;
 use crate::backend::doctor::{Finding, KernelBuild, Status};
 use crate::backend::{CudaOptions, DeviceEntry, KernelCache, NvrtcLibrary};
 
+/// Looks at everything that a GPU run needs: driver, devices, compiled kernels, NVRTC and the cache
+/// of kernels. Opens the libraries, takes a context on each device, and writes a file into the
+/// cache's folder.
 pub(in crate::backend) fn gpu_findings(
     options: &CudaOptions,
     kernels: KernelBuild<'_>,
@@ -33,6 +36,7 @@ pub(in crate::backend) fn gpu_findings(
     findings
 }
 
+/// The driver's library and whether its version is new enough.
 fn library() -> Finding {
     let Some(library) = driver::library() else {
         let detail = "no NVIDIA driver (libcuda) on this machine";
@@ -54,6 +58,7 @@ fn library() -> Finding {
     }
 }
 
+/// One line about a device, or the error of opening a context on it.
 fn device_finding(device: &DeviceEntry) -> Finding {
     let free = match &device.memory_free_bytes {
         Ok(free) => size_text(*free as usize),
@@ -76,6 +81,7 @@ fn device_finding(device: &DeviceEntry) -> Finding {
     Finding::new(Status::Good, "device", detail)
 }
 
+/// Whether the program contains compiled kernels, and which of the devices run them as they are.
 fn embedded(kernels: KernelBuild<'_>, capabilities: &[(u32, u32)]) -> Finding {
     if kernels.nvcc_version.is_empty() {
         let detail = "none are compiled in: the build had no nvcc, so NVRTC compiles them";
@@ -101,6 +107,7 @@ fn embedded(kernels: KernelBuild<'_>, capabilities: &[(u32, u32)]) -> Finding {
     Finding::new(Status::Good, "kernels", detail)
 }
 
+/// Whether NVRTC can be opened. Only a build without nvcc needs it for the built-in kernels.
 fn nvrtc(options: &CudaOptions, kernels: KernelBuild<'_>) -> Finding {
     let driver_version = driver::library().and_then(|library| driver::version(library).ok());
     match Nvrtc::open(
@@ -120,6 +127,7 @@ fn nvrtc(options: &CudaOptions, kernels: KernelBuild<'_>) -> Finding {
     }
 }
 
+/// Whether the folder of compiled kernels can be written, which is tried.
 fn cache(options: &CudaOptions) -> Finding {
     let cache = Cache::new(options.kernel_cache.as_ref().map(KernelCache::path));
     let fix = format!("name a folder that can be written in {DIR_VARIABLE}");

@@ -176,6 +176,7 @@ fn take_memory(bytes: usize) -> usize {
     start
 }
 
+/// Frees memory of [`take_memory`]; an unknown address is refused, as one that was freed before.
 fn free(start: usize) -> i32 {
     allow(|state| match state.memory.remove(&start) {
         Some(bytes) => {
@@ -224,6 +225,7 @@ pub(super) fn handle<T>(place: *mut *mut T) -> i32 {
     put(place, handle as *mut T)
 }
 
+/// A driver whose calls work on [`State`]; those that no test needs are refused.
 fn driver() -> Driver {
     let mut driver = Driver::refusing();
     extern "C" fn device_get(device: *mut sys::CUdevice, ordinal: c_int) -> i32 {
@@ -256,6 +258,7 @@ fn driver() -> Driver {
     driver
 }
 
+/// Installs the calls that change or read the state of a thread: its context and its capture mode.
 fn install_thread_calls(driver: &mut Driver) {
     extern "C" fn retain(context: *mut sys::CUcontext, _: sys::CUdevice) -> i32 {
         state(|state| {
@@ -305,6 +308,7 @@ fn install_thread_calls(driver: &mut Driver) {
     driver.cuThreadExchangeStreamCaptureMode = exchange;
 }
 
+/// Installs the calls that allocate, free and copy memory. Copies are made by [`wait`].
 fn install_memory_calls(driver: &mut Driver) {
     extern "C" fn allocate(address: *mut sys::CUdeviceptr, bytes: usize) -> i32 {
         match allow(|_| result_codes::SUCCESS) {
@@ -362,6 +366,7 @@ fn install_memory_calls(driver: &mut Driver) {
     driver.cuMemsetD8Async = set;
 }
 
+/// Installs the calls of streams and events, which are handles alone.
 fn install_stream_and_event_calls(driver: &mut Driver) {
     extern "C" fn create_stream(stream: *mut sys::CUstream, _: c_uint) -> i32 {
         handle(stream)
@@ -399,6 +404,7 @@ fn install_stream_and_event_calls(driver: &mut Driver) {
     driver.cuEventSynchronize = synchronize_event;
 }
 
+/// Installs the calls of captures, and those of graphs that are not for loops.
 fn install_capture_and_graph_calls(driver: &mut Driver) {
     extern "C" fn begin_capture(_: sys::CUstream, mode: sys::CUstreamCaptureMode) -> i32 {
         state(|state| {
@@ -473,6 +479,7 @@ fn install_capture_and_graph_calls(driver: &mut Driver) {
     driver.cuGraphExecUpdate_v2 = update;
 }
 
+/// Installs the calls that launch kernels into streams, and set attributes of nodes.
 fn install_launch_calls(driver: &mut Driver) {
     fn attribute(
         id: sys::CUlaunchAttributeID,

@@ -74,6 +74,7 @@ enum Work {
 }
 
 impl Work {
+    /// Does the work, as a graph's node would.
     fn run(self) {
         // SAFETY: the test keeps the memory until the batch is done, and does not touch it.
         unsafe {
@@ -135,6 +136,8 @@ fn nodes<T>(graph: sys::CUgraph, change: impl FnOnce(&mut Nodes) -> T) -> T {
     state(|state| change(state.loops.graphs.entry(graph as usize).or_default()))
 }
 
+/// Installs the calls that make, instantiate and launch graphs, and load modules. A graph with a
+/// body is a loop: its launches run on threads, one after the other in each stream.
 pub(super) fn install(driver: &mut Driver) {
     extern "C" fn add_memset(
         node: *mut sys::CUgraphNode,

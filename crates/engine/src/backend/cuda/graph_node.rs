@@ -247,6 +247,7 @@ fn copy_params(op: &Op) -> sys::CUDA_MEMCPY3D {
     params
 }
 
+/// The driver's parameters of a memset of bytes in one row.
 pub(super) fn memset_params(op: &Op) -> sys::CUDA_MEMSET_NODE_PARAMS {
     let &Op::Memset {
         device,

@@ -156,6 +156,7 @@ fn words(id: Id, value: &CUlaunchAttributeValue) -> [u32; 3] {
     }
 }
 
+/// The error of a kernel with an attribute that the device does not have.
 fn missing_feature_error(context: &Context, kernel: &Kernel, feature: &str) -> Error {
     let info = context.device.info();
     let (major, minor) = context.device.capability();

@@ -244,6 +244,8 @@ impl Functions {
         Ok(raw)
     }
 
+    /// Loads an image: its binary if it has one that the device runs, or else its source, which is
+    /// compiled first.
     fn load_module(&self, image: &Image) -> Result<Module> {
         let place = || format!("kernel image {}", image.name);
         let compiled;
@@ -262,6 +264,7 @@ impl Functions {
         Module::load(&self.context, code).within(place)
     }
 
+    /// Finds a kernel of a module, and loads it.
     fn find(&self, module: &Module, image: &str, kernel: &str) -> Result<sys::CUfunction> {
         let driver = self.context.bind()?;
         let missing = || {
@@ -375,6 +378,8 @@ impl Functions {
         }
     }
 
+    /// Lets launches of a function have `shared_bytes` bytes of dynamic shared memory, which beyond
+    /// 48 KiB the driver refuses otherwise.
     fn opt_in(&self, function: sys::CUfunction, shared_bytes: u32) -> Result<()> {
         let which = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
         // Another declaration of the same code may have opted in to more.
@@ -398,6 +403,7 @@ impl Functions {
             && self.attribute(function, which)? >= 10 * major + minor)
     }
 
+    /// Asks the driver for an attribute of a function; negative values become 0.
     fn attribute(&self, function: sys::CUfunction, which: CUfunction_attribute) -> Result<u32> {
         let driver = self.context.bind()?;
         let mut value = 0;
@@ -432,6 +438,7 @@ struct Module {
 unsafe impl Send for Module {}
 
 impl Module {
+    /// Loads code into the context. The driver compiles PTX here, which may take seconds.
     fn load(context: &Arc<Context>, code: &[u8]) -> Result<Module> {
         let format = Format::detect(code)?;
         let driver = context.bind()?;

@@ -140,6 +140,8 @@ impl Nvrtc {
         )))
     }
 
+    /// Opens one library file, and asks for its version. The error is a text for a list of all
+    /// files that were tried.
     fn open_one(path: PathBuf) -> Result<Nvrtc, String> {
         // The source of the error has the message of the linker.
         let refuse = |error: libloading::Error| match error.source() {
@@ -227,6 +229,7 @@ impl Nvrtc {
         }
     }
 
+    /// Makes a program of a source and its headers, which is not compiled yet.
     fn program(&self, source: &CudaSource) -> Result<OpenProgram<'_>> {
         let text = c_string("the text", &source.text)?;
         let file = c_string("the file's name", &source.file)?;
@@ -254,6 +257,7 @@ impl Nvrtc {
         Ok(OpenProgram { nvrtc: self, raw })
     }
 
+    /// Makes an error of a call's result if it is not success.
     fn check(&self, call: &str, result: c_int) -> Result<()> {
         if result == SUCCESS {
             return Ok(());

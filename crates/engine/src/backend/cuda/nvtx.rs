@@ -59,6 +59,7 @@ impl NvtxLayer {
         })
     }
 
+    /// Opens the library of this name; `None` if it is not there, as without profiling tools.
     fn open(name: &str) -> Option<Self> {
         // SAFETY: opening NVTX runs its initialisers alone, which are made to be run
         // by any process at any time.

@@ -78,6 +78,7 @@ impl PinnedWords {
         unsafe { self.pinned.start().cast().as_ref() }
     }
 
+    /// The word in the half of the pinned memory that its writer owns.
     fn word(&self, word: Word) -> &AtomicU64 {
         let LoopWords { host, device } = self.words();
         match word {

@@ -57,6 +57,7 @@ impl SlotMemory {
         self.layout.buffers.len()
     }
 
+    /// The addresses of a buffer in the slot's parts of the arenas.
     pub(super) fn addresses(&self, buffer: BufferId) -> Addresses {
         let place = &self.layout.buffers[buffer.index()];
         Addresses {

@@ -194,6 +194,7 @@ impl Event {
         Event::with(context, CUevent_flags::CU_EVENT_DEFAULT as u32)
     }
 
+    /// Makes an event with flags of the driver.
     fn with(context: &Arc<Context>, flags: u32) -> Result<Event> {
         let driver = context.bind()?;
         let mut raw = std::ptr::null_mut();

@@ -131,6 +131,8 @@ impl Clock {
 }
 
 impl Base {
+    /// Finds a moment on both clocks: records an event, waits for it, and takes the host's time
+    /// before and after. Of several rounds the quickest counts, as its error is smallest.
     fn find(&mut self) -> Result<()> {
         let mut quickest = Duration::MAX;
         for _ in 0..BASE_ROUNDS {

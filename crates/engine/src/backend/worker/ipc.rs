@@ -46,6 +46,7 @@ impl Link {
         polled.is_ok() && ends[0].revents().intersects(closed)
     }
 
+    /// Sends a message, and blocks while the socket is full, up to its timeout.
     pub(super) fn send(&mut self, message: &impl Serialize) -> Result<()> {
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.clear();
@@ -100,6 +101,8 @@ impl Link {
             .map_err(broken_link_error)
     }
 
+    /// Sends a duplicate of a file descriptor. The other end receives it with
+    /// [`Link::receive_file`] at the same place among the messages.
     pub(super) fn send_file(&mut self, file: BorrowedFd<'_>) -> Result<()> {
         let files = [file];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -112,6 +115,8 @@ impl Link {
             .map_err(broken_link_error)
     }
 
+    /// Receives a file descriptor, for which it blocks up to the socket's timeout. A child of this
+    /// process does not inherit it.
     pub(super) fn receive_file(&mut self) -> Result<OwnedFd> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = RecvAncillaryBuffer::new(&mut space);

@@ -199,6 +199,8 @@ impl Opened {
         }
     }
 
+    /// The device as the worker described it. The names of backends are static, so that of the
+    /// worker is looked up.
     pub(super) fn device(&self) -> DeviceInfo {
         let known = ["cuda", "cpu"]
             .into_iter()

@@ -48,6 +48,8 @@ enum ExitCause {
 }
 
 impl Exit {
+    /// Sorts an exit status: a signal that a fault of the process raises counts as failed, any
+    /// other as sent by another process.
     fn from_status(status: ExitStatus) -> Exit {
         let is_fault = |signal| FAULT_SIGNALS.iter().any(|fault| fault.as_raw() == signal);
         let cause = match status.signal() {
@@ -264,6 +266,8 @@ impl Workers {
         self.current.lock().loss()
     }
 
+    /// What has become of the work of the worker of this generation. Polls whether its process has
+    /// ended.
     pub(super) fn fate(&self, generation: u64) -> Fate {
         if self.generation() == generation && !self.is_lost() {
             return Fate::Runs;

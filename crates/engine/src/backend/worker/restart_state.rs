@@ -109,6 +109,7 @@ impl RestartState {
         self.groups.push(group);
     }
 
+    /// Forgets a slot, and its group with the last slot.
     pub(super) fn remove_slot(&mut self, slot: u32) {
         self.slots.remove(&slot);
         for known in self.groups.iter_mut().flat_map(|group| &mut group.slots) {

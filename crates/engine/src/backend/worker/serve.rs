@@ -217,6 +217,8 @@ struct Worker<'a> {
 }
 
 impl Worker<'_> {
+    /// Does what a request asks for, and returns the reply; `None` for requests that the supervisor
+    /// does not wait for. Errors of work are reported with the slot's next fence.
     fn handle(&mut self, request: Request) -> Option<Reply> {
         Some(match request {
             Request::Image(image) => {
@@ -287,6 +289,8 @@ impl Worker<'_> {
         compile_and_report(|| backend.prepare(images), || backend.compilation(), link)
     }
 
+    /// Loads a kernel that the supervisor declared, and appends it to `kernels`, whose index is its
+    /// id there.
     fn load(&mut self, decl: KernelDecl) -> Result<()> {
         let image = match decl.image {
             Some(place) => Some(self.images.get(place).ok_or_else(unknown_id_error)?),
@@ -316,6 +320,7 @@ impl Worker<'_> {
         Ok(())
     }
 
+    /// Copies the contents of a shared file into an allocation.
     fn fill(&self, address: u64, offset: usize, bytes: usize, contents: OwnedFd) -> Result<()> {
         let contents = Arena::of_file(contents, bytes)?.cut([bytes]);
         let allocation = self
@@ -332,6 +337,9 @@ impl Worker<'_> {
         slots.for_each(|entry| entry.slot.post(posted()));
     }
 
+    /// Opens slots over the host memory and the completion flags that the supervisor shares, each
+    /// with its poller. Numbers are `None` for slots of a group that were closed before this worker
+    /// was started, whose memory keeps its place.
     fn open_slots(
         &mut self,
         buffers: &[BufferDecl],
@@ -414,6 +422,8 @@ impl Worker<'_> {
         Ok(op)
     }
 
+    /// Makes a graph, or changes the graph of this id, and keeps the operations under the ids and
+    /// addresses of both processes.
     fn build(&self, slot: u32, graph: GraphId, spec: Spec) -> Result<Built> {
         let served = self.served(slot)?;
         let ops = spec.ops.iter().map(|op| self.op(&served.map, op));
@@ -435,6 +445,7 @@ impl Worker<'_> {
         Ok(built)
     }
 
+    /// Changes the parameters of a node, here and in the operations that are kept of it.
     fn set_params(&self, slot: u32, graph: GraphId, node: usize, op: Op) -> Result<()> {
         let served = self.served(slot)?;
         let own_op = self.op(&served.map, &op)?;
@@ -466,6 +477,7 @@ impl Worker<'_> {
         Ok(named.collect())
     }
 
+    /// Posts work to a slot, and wakes its poller. Work for a slot that was closed is dropped.
     fn work(&self, number: u32, steps: Vec<SlotCall>, fence: u32) {
         let Some(entry) = self.slots.get(&number) else {
             return;

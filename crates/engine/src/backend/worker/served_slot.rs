@@ -109,6 +109,8 @@ impl ServedSlot {
         state
     }
 
+    /// Does what was posted to the slot, whose lock the caller holds. Errors are kept until a fence
+    /// reports them.
     fn take_in(&self, state: &mut State) {
         loop {
             let next = self.inbox.lock().pop_front();
@@ -145,6 +147,7 @@ impl Polled for ServedSlot {
 }
 
 impl State {
+    /// Does one posted request. A slot whose device is lost drops work.
     fn take_in(&mut self, posted: Posted) {
         match posted {
             Posted::Work { steps, fence } => {

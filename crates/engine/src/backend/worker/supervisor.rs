@@ -199,6 +199,7 @@ impl Supervisor {
         }
     }
 
+    /// Sends a request and waits for its reply, with the core locked.
     pub(super) fn ask(&self, request: &Request) -> Result<Reply> {
         self.exchange(&mut *self.core()?, request)
     }
@@ -213,6 +214,7 @@ impl Supervisor {
         self.exchange(&mut core, request)
     }
 
+    /// Sends a request and waits for its reply. An error of the connection loses the worker.
     fn exchange(&self, core: &mut Core, request: &Request) -> Result<Reply> {
         self.workers.check()?;
         let reply = core
@@ -247,6 +249,8 @@ impl Supervisor {
         Ok(numbers)
     }
 
+    /// Closes a slot in the worker, for which it waits, and frees allocations that only its graphs
+    /// used.
     pub(super) fn close_slot(&self, slot: u32) {
         let Ok(mut core) = self.core() else { return };
         core.restart_state.remove_slot(slot);
@@ -255,6 +259,7 @@ impl Supervisor {
         self.free_unused(&mut core);
     }
 
+    /// Has the worker make a graph, or change `into`, and keeps `spec` for a restart.
     pub(super) fn build(
         &self,
         slot: u32,
@@ -284,6 +289,7 @@ impl Supervisor {
         Ok((graph, built))
     }
 
+    /// Has the worker change the parameters of a node, and keeps them for a restart.
     pub(super) fn set_params(&self, slot: u32, graph: GraphId, node: usize, op: &Op) -> Result<()> {
         let mut core = self.core()?;
         let known = core.restart_state.graphs(slot).get(graph)?;
@@ -306,6 +312,8 @@ impl Supervisor {
         Ok(())
     }
 
+    /// Drops a graph, and frees allocations that only it used. The worker is told, and not waited
+    /// for.
     pub(super) fn drop_graph(&self, slot: u32, graph: GraphId) {
         let Ok(mut core) = self.core() else { return };
         core.restart_state.graphs(slot).remove(graph);
@@ -419,6 +427,8 @@ fn check_serves() -> Result<()> {
     }
 }
 
+/// Starts a worker process with one end of a socket as its standard input. Returns the process and
+/// the other end.
 fn spawn(options: &WorkerOptions) -> Result<(Child, Link)> {
     check_serves()?;
     let (here, there) = UnixStream::pair().map_err(Error::io)?;
@@ -451,6 +461,9 @@ fn spawn(options: &WorkerOptions) -> Result<(Child, Link)> {
     Ok((child, Link::new(here)))
 }
 
+/// Has a new worker open the device, and brings it to the state of the one before: images, kernels,
+/// memory, slots and graphs. Waits for the device up to [`OPEN_TIMEOUT`], and sets the timeout of
+/// later requests.
 fn open(link: &mut Link, options: &WorkerOptions, restart_state: &RestartState) -> Result<Opened> {
     let limit = |link: &Link, timeout| {
         let socket = link.socket();

@@ -72,6 +72,8 @@ impl<W: Workload> Dispatcher<W> {
         Ok(ticket)
     }
 
+    /// Adds an item to the queue, which is locked, and wakes the devices' threads if the open batch
+    /// is due earlier. Returns the ticket, and whether the item expires before all others.
     fn add(
         &self,
         queue: &mut Queue<W>,

@@ -68,6 +68,8 @@ impl<B> Slot<InFlight<B>> {
         }
     }
 
+    /// Waits for the batch until its deadline. If the driver refused the batch's fence, sleeps for
+    /// a moment in place of that, and the next call tries the fence again.
     fn wait_once(mut self) -> Progress<B> {
         let span = trace_span!("wait", slot = self.core.index).entered();
         let done = match (self.fence(), self.state.due) {
@@ -107,6 +109,9 @@ impl<B> Slot<InFlight<B>> {
         }
     }
 
+    /// What follows from an answer of the device: `done` is whether the batch is done, `overdue`
+    /// whether its deadline has passed. After an error of the batch alone the slot waits on, as the
+    /// device still writes to its memory.
     fn progress(mut self, done: Result<bool>, overdue: bool) -> Progress<B> {
         let error = match done {
             Ok(true) => match self.state.failed.take() {
@@ -134,6 +139,7 @@ impl<B> Slot<InFlight<B>> {
         self.end(error)
     }
 
+    /// Ends the flight with an error. The slot is free, and the batch comes back.
     fn end(self, error: Error) -> Progress<B> {
         let batch = self.state.batch;
         let slot = Slot {

@@ -71,6 +71,7 @@ pub(in crate::pipeline) struct Disconnected;
 /// Both ends of a channel.
 type Ends<T> = (Sender<T>, Receiver<T>);
 
+/// A channel with room for `room` messages, for loom's models.
 pub(in crate::pipeline) fn bounded<T>(room: usize) -> Ends<T> {
     let channel = Arc::new(Channel {
         meeting: Meeting::default(),
@@ -109,6 +110,7 @@ impl<T> State<T> {
 }
 
 impl<T> Sender<T> {
+    /// Sends a message, and blocks while the channel is full.
     pub(in crate::pipeline) fn send(&self, message: T) -> Result<(), SendError<T>> {
         let mut message = Some(message);
         self.0.meeting.until(|| {

@@ -144,6 +144,8 @@ impl<W: Workload> Answers<W> {
         }
     }
 
+    /// Waits until entry `first` is answered, or until `end`; returns whether it is answered. Runs
+    /// work of the engine meanwhile if there is some, then polls for a moment, and sleeps at last.
     fn wait_for(&self, first: u32, end: Option<Instant>) -> Result<bool> {
         self.check_can_wait(first)?;
         let is_over = || end.is_some_and(|end| Instant::now() >= end);

@@ -204,6 +204,7 @@ impl Timeline {
         file(draw.svg, y + 16.0, &sentence)
     }
 
+    /// The rows of the drawing from the top: stages, those on a device once for each device.
     fn rows(&self) -> Vec<Row> {
         let timed = self.spans.iter().any(|span| span.kind.is_of_device());
         let on_device = if timed { &ON_DEVICE[..] } else { &[IN_FLIGHT] };
@@ -315,6 +316,7 @@ impl Timeline {
         ))
     }
 
+    /// The end of the title: which of the run's batches are drawn, and how long they took.
     fn what_is_shown(&self, shown: &Shown) -> String {
         let Range { start, end } = shown.batches;
         let shown = length(shown.ns());
@@ -430,6 +432,7 @@ impl Drawing {
         self.svg.text(quiet, (WIDTH - 20.0, y), about);
     }
 
+    /// Writes the name of a row to its left, and draws its empty track.
     fn label(&mut self, name: &str, strong: bool) {
         let class = if strong {
             "text end strong"
@@ -480,6 +483,7 @@ impl Drawing {
     }
 }
 
+/// Writes what each colour stands for.
 fn legend(svg: &mut Svg, is_timed: bool) {
     const ENTRIES: [(SpanKind, &str); 9] = [
         (SpanKind::Fill, "filling"),
@@ -534,6 +538,7 @@ fn capital(sentence: &str) -> String {
     first.into_iter().flatten().chain(letters).collect()
 }
 
+/// The SVG file with its style and the patterns of waits.
 fn file(svg: Svg, height: f64, title: &str) -> String {
     const RULES: &str = "\
         .headline { font-size: 20px; font-weight: 700 }\n\

@@ -46,6 +46,8 @@ impl Supervisor {
         Ok(core.restart_state.images.len() - 1)
     }
 
+    /// Has the worker load a kernel, whose image it is sent first. One that it has loaded before
+    /// keeps its id.
     pub(in super::super) fn load(&self, kernel: &Kernel) -> Result<FunctionId> {
         let mut core = self.core()?;
         let image = match &kernel.code {
