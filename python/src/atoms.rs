@@ -17,6 +17,8 @@ _atom_site.occupancy\n_atom_site.B_iso_or_equiv\n";
 #[pyfunction]
 #[pyo3(signature = (coordinates, names, residues, chains, numbers, insertions=None, elements=None,
     hetero=None, b_factors=None))]
+// Writes atoms as mmCIF, which the readers of files then read. Checks the lengths of the lists,
+// and what mmCIF cannot hold.
 #[expect(clippy::too_many_arguments, reason = "they are the columns of a table")]
 pub(crate) fn mmcif_of_atoms<'py>(
     py: Python<'py>,

@@ -155,6 +155,7 @@ impl Column {
         self.values.len()
     }
 
+    // A value, or a column of those in a slice. Negative indices count from the end.
     fn __getitem__<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let (py, length) = (key.py(), self.values.len());
         if let Ok(slice) = key.cast::<PySlice>() {
@@ -190,6 +191,7 @@ impl Column {
         self.objects(py)?.try_iter()
     }
 
+    // The name, the type and the first values.
     fn __repr__(&self) -> String {
         let length = self.values.len();
         let kind = match self.values.data_type() {

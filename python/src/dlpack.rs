@@ -112,6 +112,7 @@ pub(crate) fn place_of(array: &Bound<'_, PyAny>) -> PyResult<Option<Place>> {
 }
 
 impl Device {
+    /// Where the array is: on the host, or on a GPU. Others are refused.
     fn place(&self) -> PyResult<Place> {
         match self.kind {
             CPU => Ok(Place::Host),

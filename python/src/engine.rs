@@ -92,6 +92,7 @@ impl Engine {
 }
 
 impl Engine {
+    /// Starts a stream, without the GIL.
     fn stream(
         &self,
         py: Python<'_>,

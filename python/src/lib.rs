@@ -17,6 +17,7 @@ mod typed;
 
 use pyo3::prelude::*;
 
+// The native module.
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();

@@ -82,6 +82,7 @@ impl<'a> Preview<'a> {
         (rows.collect(), Some(start))
     }
 
+    /// A column of the preview, as wide as its cells and its name.
     fn column(&self, index: usize, rows: &[usize], cell_width: usize) -> Shown<'a> {
         let field = self.schema.field(index);
         let cell = |&row: &usize| {
@@ -274,6 +275,7 @@ pub(crate) fn texts(cells: &[Cell<'_>], width: usize, keeps_end: bool) -> Vec<St
     cells.iter().map(text).collect()
 }
 
+/// The text with a sign in place of what is too wide, at its end or, if `keeps_end`, at its start.
 fn cut(text: &str, width: usize, keeps_end: bool) -> String {
     let (length, kept) = (text.chars().count(), width - MORE.len());
     if length <= width {

@@ -341,6 +341,8 @@ fn closed() -> PyErr {
     TapeloopError::new_err("the replay was closed")
 }
 
+/// Sleeps without the GIL, the longer the longer the caller has waited; at first not at all. Raises
+/// what a signal's handler raises.
 fn pause(py: Python<'_>, start: Instant) -> PyResult<()> {
     py.check_signals()?;
     let waited = start.elapsed();
@@ -388,6 +390,7 @@ impl Replay {
         true
     }
 
+    /// Refuses calls in a child of the process that made the replay, and in a twin.
     fn check_process(&self) -> PyResult<()> {
         check_outside_twin()?;
         if self.process == std::process::id() {
@@ -429,6 +432,7 @@ impl Replay {
         }
     }
 
+    /// A slot that is free. Takes batches in that have finished, and waits without the GIL.
     fn acquire(&self, py: Python<'_>) -> PyResult<Slot<Filling>> {
         let start = Instant::now();
         loop {

@@ -178,6 +178,8 @@ impl Twin for cluster_join::Views<'_> {
     }
 }
 
+/// Joins the trees of residues of a structure whose C-alphas are closer than `radius`. Residues
+/// without a tree are left out.
 #[inline(always)]
 fn join_near<S: Simd>(
     simd: S,

@@ -298,6 +298,8 @@ impl FeatureConfig {
         })
     }
 
+    /// Checks that something is computed, that no name is asked for twice, and the settings of each
+    /// feature that was chosen.
     pub(super) fn check(&self) -> Result<()> {
         let first_repeat = |names: &[String]| -> Option<String> {
             (1..names.len())

@@ -43,6 +43,8 @@ impl Default for ContactNumber {
 }
 
 impl ContactNumber {
+    /// The points that are counted, each with its name in columns, its name in descriptions and its
+    /// cutoffs.
     fn around(&self) -> [(&'static str, &'static str, &[Cutoff]); 2] {
         [
             ("ca", "C-alphas", &self.ca),

@@ -288,6 +288,8 @@ impl Twin for relative_contact_order::Views<'_> {
     }
 }
 
+/// The mean separation of contacts over the length of the chain, from each residue's sum of
+/// separations and count of contacts; NaN without contacts.
 fn relative(sums: impl ExactSizeIterator<Item = [u64; 2]>) -> f32 {
     let length = sums.len() as f64;
     let [sum, count] = sums.fold([0, 0], |all, one| [all[0] + one[0], all[1] + one[1]]);

@@ -60,6 +60,8 @@ pub(super) fn check(flags: u32) -> Result<()> {
     Ok(())
 }
 
+/// The error of a structure with more points in a cell than any molecule has, which would make
+/// searches take the square of their number.
 #[cold]
 fn too_dense_error(is_of_residues: bool, most: u32, mean: &str) -> Error {
     let (what, shift) = if is_of_residues {

@@ -99,6 +99,8 @@ impl StepProgram {
         .fix("ask for fewer features at once, or set fusion to off"))
     }
 
+    /// Appends a launch to the program: the number of its kernel, and the index of each argument's
+    /// value.
     fn add(&mut self, kernel: &Kernel, args: &[Arg]) {
         let number = step_kernels()
             .iter()
@@ -121,6 +123,8 @@ impl StepProgram {
         self.value_index(&buffer.into(), &kind) as u32
     }
 
+    /// The index of a value, which is added if the program does not have it. Two arguments that are
+    /// equal are one value.
     fn value_index(&mut self, arg: &Arg, kind: &ParamKind) -> usize {
         let found = self.values.iter().position(|value| value.arg == *arg);
         let index = found.unwrap_or(self.values.len());

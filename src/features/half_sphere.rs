@@ -323,6 +323,8 @@ impl Twin for half_sphere_exposure::Views<'_> {
     }
 }
 
+/// The numbers of atoms that are within `radius` of an atom, and of those above the plane through
+/// it with normal `n`.
 #[inline(always)]
 fn count<S: Simd>(
     simd: S,

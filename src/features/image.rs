@@ -84,6 +84,7 @@ fn text(file: &str) -> &'static str {
     FILES[index.expect("the build script lists all files")].1
 }
 
+/// The text of a file with those of its headers and the options for NVRTC.
 fn source(file: String, text_of_file: String, headers: &[&str]) -> CudaSource {
     let header = |name: &&str| ((*name).to_owned(), text(name).to_owned());
     CudaSource {

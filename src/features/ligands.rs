@@ -307,6 +307,8 @@ impl Twin for nearest_ligand::Views<'_> {
     }
 }
 
+/// Finds the nearest ligand and metal of a residue, and counts pairs of atoms within `cutoff`.
+/// Ligands' atoms follow those of residues.
 fn search(
     cells: &Cells<'_>,
     structure: &StructureSpan,

@@ -173,6 +173,7 @@ pub(super) fn write(
     }
 }
 
+/// The span of a structure whose parts of the batch start at `offset`.
 fn structure_span(structure: &CheckedStructure, offset: Extent) -> StructureSpan {
     let atom_count = structure.xyz.len();
     let ligand_atom_count = structure.ligand_atom_count();
@@ -204,6 +205,7 @@ fn structure_span(structure: &CheckedStructure, offset: Extent) -> StructureSpan
     }
 }
 
+/// Writes the spans of a structure's residues.
 fn write_residues(spans: &mut [ResidueSpan], structure: &Structure, offset: Extent) {
     let atoms = structure.atom_start.windows(2);
     let has_names = !structure.atom_name.is_empty();
@@ -375,6 +377,7 @@ fn write_channel(values: &mut [f32], structure: &Structure, name: &str) {
     }
 }
 
+/// Writes the tiles of a structure: its residues cut into pieces that a thread block computes.
 fn write_tiles(tiles: &mut [Tile], residue_count: u32, offset: Extent) {
     for (index, tile) in tiles.iter_mut().enumerate() {
         let first = index as u32 * TILE;

@@ -386,6 +386,8 @@ impl<'a> FeatureRecorder<'a> {
         LaunchIndex(self.launches.len() - 1)
     }
 
+    /// A launch with as many blocks as a full batch needs: a thread, warp or block for each element
+    /// of `axis`.
     fn launch_of<A: BuiltIn>(&self, axis: usize, args: A, work_unit: WorkUnit) -> PendingLaunch {
         let kernel = A::kernel();
         let units = match work_unit {
@@ -428,6 +430,8 @@ impl<'a> FeatureRecorder<'a> {
         })
     }
 
+    /// The input buffer in `field`, which is declared at the first call and uploaded with each
+    /// batch.
     fn input<T: Element>(
         &mut self,
         field: fn(&mut Inputs) -> &mut Option<Buffer<T>>,

@@ -35,6 +35,8 @@ impl FeatureRecorder<'_> {
         self.residue_points().cb
     }
 
+    /// The buffers of C-alphas and C-betas. Declares them and records the launch that computes them
+    /// at the first call.
     fn residue_points(&mut self) -> ResiduePoints {
         if let Some(points) = self.shared() {
             return points;
@@ -113,6 +115,8 @@ impl Twin for residue_points::Views<'_> {
     }
 }
 
+/// The C-alpha and the C-beta of a residue, as points of a search. A missing C-beta is built from
+/// the backbone.
 fn points(residue: &ResidueSpan, backbone: &Backbone, beta: Position) -> (Atom, Atom) {
     let atom = |position: Position, is_side| {
         if position.is_present() {

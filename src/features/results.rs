@@ -81,6 +81,8 @@ impl ResultColumn {
         }
     }
 
+    /// The values of one column of rows with several, converted. The usual numbers of columns have
+    /// code of their own, which the compiler vectorizes.
     fn pick<T: Copy, U>(&self, values: &[T], convert: impl Fn(T) -> U) -> Vec<U> {
         match self.stride {
             1 => values.iter().map(|&value| convert(value)).collect(),

@@ -77,6 +77,7 @@ const ROST_1994: Scale = Scale {
 };
 
 impl RsaScale {
+    /// The largest areas of this publication.
     fn scale(self) -> &'static Scale {
         match self {
             RsaScale::Tien2013 => &TIEN_2013,

@@ -24,6 +24,7 @@ struct Definition {
     symmetric: u32,
 }
 
+/// A row of [`DEFINITIONS`], in the order in which they are written.
 const fn definition(
     aa: u8,
     chain: &'static [&'static str],
@@ -135,6 +136,8 @@ struct SideChainAtoms {
 }
 
 impl SideChainAtoms {
+    /// The atoms of an amino acid by its one-letter code; `None` for one without side-chain
+    /// torsions. The table is made at the first call.
     fn by_letter(aa: u8) -> Option<&'static Self> {
         static BY_LETTER: OnceLock<[Option<SideChainAtoms>; 26]> = OnceLock::new();
         let by_letter = BY_LETTER.get_or_init(|| {

@@ -240,6 +240,9 @@ impl WeightedSums {
         }
     }
 
+    /// Adds a value at squared distance `d2`, weighted by the inverse distance if weights are on.
+    /// Sums are integers, so that their order makes no difference; a weighted value at distance 0
+    /// is left out.
     #[inline(always)]
     fn add(&mut self, value: f32, d2: u32) {
         let value = f64::from(value) * self.scale;
@@ -253,6 +256,7 @@ impl WeightedSums {
         }
     }
 
+    /// The mean of the values; NaN without any.
     fn mean(&self) -> f32 {
         let weights = self.weights as f64;
         let divisor = if self.weighted {

@@ -31,6 +31,7 @@ pub(super) fn sum(r: &mut FeatureRecorder<'_>, name: &str, values: Results<f32>)
     sum_or_mean(r, name, values, false);
 }
 
+/// Records the launches that sum values of residues, or average them, over chains and structures.
 fn sum_or_mean(r: &mut FeatureRecorder<'_>, name: &str, values: Results<f32>, is_mean: bool) {
     summarise(r, name, 1, |rows, sums| sum_of_rows::Args {
         header: rows.header,

@@ -279,6 +279,7 @@ fn text<'a>(cell: Cell<'a>, column: &str) -> Result<&'a str> {
     }
 }
 
+/// A number of the key, which must be whole and fit 32 bits.
 fn whole(cell: Cell<'_>, column: &str) -> Result<i32> {
     let number = cell.real().unwrap_or(f64::NAN);
     if number.fract() != 0.0 || number.abs() > f64::from(i32::MAX) {
@@ -309,6 +310,7 @@ fn residue_number(cell: Cell<'_>) -> Result<(i32, u8)> {
     Ok((number, code))
 }
 
+/// The insertion code in a cell; 0 for a blank.
 fn insertion_code(text: &str) -> Result<u8> {
     match text.as_bytes() {
         [b' '] => Ok(0),

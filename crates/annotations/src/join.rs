@@ -311,6 +311,8 @@ struct NamedChains {
 }
 
 impl NamedChains {
+    /// The chains that rows name by one of several names. Reads the rows of the structure only if a
+    /// chain has several.
     fn find(all: &LoadedTables, runs: &RowRuns<'_>, models: &[Structure]) -> Result<Self> {
         let mut named = NamedChains::default();
         let chains = models.iter().flat_map(names_of_chains);
@@ -445,6 +447,7 @@ impl<'a> VariantChunk<'a> {
         }
     }
 
+    /// Appends a row: its key, the residue that it matches, and its cells.
     fn push(&mut self, key: RowKey<'a>, residue: Option<u32>, cells: &[Cell<'a>]) {
         let chain = self.chains.entry(key.chain);
         self.keys.push(VariantKey {
@@ -457,6 +460,7 @@ impl<'a> VariantChunk<'a> {
         columns.for_each(|(column, cell)| column.push(*cell));
     }
 
+    /// The rows as columns.
     fn finish(self) -> JoinedVariants {
         let columns = self.columns.into_iter();
         JoinedVariants {

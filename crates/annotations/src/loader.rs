@@ -149,6 +149,8 @@ impl Loader<'_> {
         Err(error.fix("name a table alone, or its folder"))
     }
 
+    /// Reads a table of any format. A panic of the Parquet reader, which a damaged file may cause,
+    /// is an error of the table.
     fn read(&mut self, path: &Path) -> Result<()> {
         let source = path.to_string_lossy();
         let file_name = structure_name(&source);
@@ -384,6 +386,7 @@ enum AnnotationFormat {
 }
 
 impl AnnotationFormat {
+    /// The format by the ending of the name.
     fn of_path(path: &Path) -> Result<Self> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let name = name.strip_suffix(".gz").unwrap_or(&name);

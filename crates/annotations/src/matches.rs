@@ -100,6 +100,7 @@ impl TableMatches {
         lines
     }
 
+    /// A line for the log: how many rows matched, and the first that did not.
     fn line(&self) -> String {
         let TableMatches {
             table,

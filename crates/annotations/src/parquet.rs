@@ -130,6 +130,8 @@ impl ParquetColumnKind {
     }
 }
 
+/// The kind of a column by its Arrow type. Small integers are read as larger ones, and times as
+/// texts.
 fn kind_of(field: &ArrowField) -> ParquetColumnKind {
     match field.data_type() {
         DataType::Boolean => ParquetColumnKind::Plain(Type::Flag),
@@ -170,6 +172,7 @@ fn time_of(field: &Field, unit: TimeUnit) -> Option<String> {
     time.map(|time| format!("{time:?}"))
 }
 
+/// A value of a row as a cell.
 fn cell<'a>(name: &str, field: &'a Field) -> Result<Cell<'a>> {
     Ok(match field {
         Field::Null => Cell::Null,

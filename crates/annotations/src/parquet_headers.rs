@@ -88,6 +88,7 @@ impl<R: Read> CompactReader<R> {
         Ok(byte[0])
     }
 
+    /// Reads a number of 7 bits per byte, the lowest first, of which the last byte has no high bit.
     fn varint(&mut self) -> io::Result<u64> {
         let mut value = 0;
         for shift in (0..64).step_by(7) {

@@ -228,6 +228,7 @@ impl StoreWriter {
 }
 
 impl StoreLimits {
+    /// Checks the bytes of a structure's rows against the limit.
     fn check_structure(&self, bytes: u64, structure: &str) -> Result<()> {
         if bytes <= self.structure_bytes_max {
             return Ok(());
@@ -316,6 +317,7 @@ impl RowStore {
         Ok((name, bytes))
     }
 
+    /// The bytes of a run of rows, which are read if they are in the temporary file.
     fn bytes(&self, run: RowRun) -> Result<Cow<'_, [u8]>> {
         let length = run.bytes as usize;
         match &self.storage {

@@ -67,6 +67,8 @@ pub(super) fn visit_rows<'a>(
     Ok(())
 }
 
+/// Takes a row from the start of `from`, in the order in which the store has written its parts.
+/// `channels` and `cells` are where its values go. `None` if the bytes are no row.
 fn decode<'a, 'b>(
     all: &'b LoadedTables,
     channels: &'b mut Vec<f32>,
@@ -140,6 +142,7 @@ impl<'a> ValuesBuilder<'a> {
         }
     }
 
+    /// Appends the cell's value. Equal texts are stored once.
     pub(super) fn push(&mut self, cell: Cell<'a>) {
         match self {
             ValuesBuilder::Flags(values) => values.push(cell.flag()),
@@ -154,6 +157,7 @@ impl<'a> ValuesBuilder<'a> {
         }
     }
 
+    /// The values of the column.
     pub(super) fn finish(self) -> JoinedValues {
         match self {
             ValuesBuilder::Flags(values) => JoinedValues::Flags(values),

@@ -58,6 +58,7 @@ pub(super) fn read(
     Ok(())
 }
 
+/// Opens a table, and unpacks it while it is read if its name ends in .gz.
 fn open(path: &Path) -> std::io::Result<Box<dyn BufRead>> {
     let file = BufReader::with_capacity(1 << 16, open_stream(path)?);
     Ok(if path.extension().is_some_and(|ending| ending == "gz") {

@@ -207,6 +207,7 @@ impl PointNames {
         PointNames(point_names)
     }
 
+    /// The name of a point, which tells it from the others of its run.
     fn name(&self, point: &MergedPoint) -> String {
         let found = self
             .0
@@ -224,6 +225,8 @@ fn short(name: &str) -> String {
     cut(name.to_owned(), NAME_BYTES_MAX)
 }
 
+/// Refuses two runs whose times cannot be compared, as another device, backend or processor
+/// measured them.
 fn check_same_machine(old: &Run, new: &Run) -> Result<()> {
     let pairs = [
         ("devices", &old.device, &new.device),
@@ -241,6 +244,7 @@ fn check_same_machine(old: &Run, new: &Run) -> Result<()> {
     }
 }
 
+/// What differs between two runs and may explain changes.
 fn warnings(old: &Run, new: &Run) -> Vec<String> {
     let cores = (old.cores.to_string(), new.cores.to_string());
     let pairs = [
@@ -300,6 +304,7 @@ fn removed_note(side: &str, run: &Run, records: &[Record]) -> Option<String> {
     })
 }
 
+/// Compares a point of two runs. A noisy measurement gives no verdict.
 fn compare_point(
     old: &MergedPoint,
     new: &MergedPoint,
@@ -364,6 +369,8 @@ fn noisy(old: &MergedPoint, new: &MergedPoint) -> Option<String> {
     Some(format!("{which} noisy here"))
 }
 
+/// How the speed of the machine itself has changed: by the other programs that both runs measured,
+/// and by the limits.
 fn machine_change(
     old: &Run,
     new: &Run,
@@ -410,6 +417,7 @@ fn limits_change(old: &Limits, new: &Limits) -> Option<f64> {
 }
 
 impl Side {
+    /// The facts of a run that the head of a comparison names.
     fn from_run(run: &Run) -> Self {
         Side {
             id: run.id.clone(),

@@ -269,6 +269,8 @@ pub(crate) fn activities(figures: &Figures, point: &PointFacts) -> Vec<Activity>
     activities
 }
 
+/// What makes the figures of a point doubtful. Few arrivals are not judged, as the last batches
+/// dominate their rate.
 fn warnings(figures: &Figures, point: &PointFacts) -> Vec<String> {
     let mut warnings = Vec::new();
     if waits_by_spinning(point) && figures.busy < BUSY_MIN {

@@ -28,6 +28,7 @@ fn short(value: f64) -> String {
     }
 }
 
+/// A value in the largest of `units`, each `step` times the one before, in which it is at least 1.
 fn scaled(value: f64, step: f64, units: &[&str], number: fn(f64) -> String) -> String {
     if !value.is_finite() {
         return NONE.to_owned();

@@ -91,6 +91,8 @@ fn host_memory(machine: &Machine) -> f64 {
     rate.unwrap_or_default()
 }
 
+/// The bytes per second that a copy within the device's memory reads and writes. Waits for several
+/// copies, of which the fastest counts.
 fn device_memory(backend: &dyn Backend) -> Result<f64> {
     let from = backend.allocate(Memory::Device, DEVICE_BYTES)?;
     let to = backend.allocate(Memory::Device, DEVICE_BYTES)?;
@@ -111,6 +113,7 @@ fn record_synthetic(backend: &Arc<dyn Backend>, point: &Point) -> Result<Recordi
     recorder.finish()
 }
 
+/// The commands of a recording, lowered to operations on the slot's addresses.
 fn lower_recording(
     backend: &Arc<dyn Backend>,
     recording: &Arc<Recording>,
@@ -127,6 +130,8 @@ struct CopyTimer {
 }
 
 impl CopyTimer {
+    /// Opens two slots, one for uploads and one for downloads, so that both can be timed at the
+    /// same time.
     fn open(backend: &Arc<dyn Backend>) -> Result<Self> {
         let point = Point {
             batch: (COPY_BYTES / size_of::<f32>()) as u32,
@@ -178,6 +183,7 @@ struct LaunchTimer {
 }
 
 impl LaunchTimer {
+    /// Opens a slot, and captures the kernels of a batch in a graph.
     fn open(backend: &Arc<dyn Backend>) -> Result<Self> {
         let point = Space::for_work(Work::Launch, true).base;
         let recording = Arc::new(record_synthetic(backend, &point)?);

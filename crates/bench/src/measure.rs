@@ -282,6 +282,7 @@ impl OpenLoop {
         Ok(())
     }
 
+    /// The figures of this load; `None` before its first run.
     fn figures(&self) -> Option<Open> {
         let count = self.latencies.len() as f64;
         let per_s = |time: Duration| count / time.as_secs_f64().max(1e-9);
@@ -340,6 +341,7 @@ fn poisson(seed: u64, count: usize, mean_ns: f64) -> Vec<Duration> {
     arrivals.collect()
 }
 
+/// The quantiles of a histogram, as far as its number of latencies resolves them.
 fn latency(histogram: &Histogram<u64>) -> Latency {
     let value_at = |quantile| histogram.value_at_quantile(quantile);
     let curve = (0..=CURVE_STEPS).map(|power| 1.0 - 0.5_f64.powi(power));
@@ -362,6 +364,7 @@ fn without_warm_up(timed: &[TimedBatch], slots: usize) -> &[TimedBatch] {
     timed.get(slots..).unwrap_or_default()
 }
 
+/// The times of stages on the device, and how many of them ran at the same time on average.
 fn stages(timed: &[TimedBatch], slots: usize) -> Option<Stages> {
     let timed = without_warm_up(timed, slots);
     let first = timed.iter().map(|batch| batch.timestamps_ns[0]).min()?;
@@ -388,6 +391,7 @@ fn stages(timed: &[TimedBatch], slots: usize) -> Option<Stages> {
     })
 }
 
+/// The spans of the last batches for the drawing, with times from the start of the first.
 fn spans(timed: &[TimedBatch], slots: usize) -> Vec<SpanFacts> {
     let timed = without_warm_up(timed, slots);
     let drawn = &timed[timed.len().saturating_sub(DRAWN_PER_SLOT * slots)..];

@@ -99,6 +99,7 @@ pub(crate) fn is_same_point(one: &PointFacts, other: &PointFacts) -> bool {
 }
 
 impl MergedPoint {
+    /// Adds another record of the point. A point is refused if one of its records is.
     fn add(&mut self, record: &Record) {
         if record.point.axis == BASE {
             self.facts.axis = BASE.to_owned();
@@ -176,6 +177,7 @@ impl Figures {
 }
 
 impl Reference {
+    /// Adds another record's repetitions of the program.
     fn add(&mut self, more: &Reference) {
         self.period_ns.extend(&more.period_ns);
         // The outputs agree only if they do in every record.
@@ -234,6 +236,7 @@ pub(crate) fn difference(facts: &PointFacts, from: &PointFacts) -> String {
 /// The words for each setting, in the order of a name.
 type SettingWords = [String; 10];
 
+/// The words of a point's settings; of those that do not apply to its workload the words are empty.
 fn parts(facts: &PointFacts) -> SettingWords {
     let transfer = match facts.transfer.as_str() {
         "copy" => "copies".to_owned(),

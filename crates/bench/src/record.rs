@@ -353,6 +353,8 @@ pub fn read(path: &Path) -> Result<Vec<Record>> {
         .collect()
 }
 
+/// Parses a line of a history. Settings of earlier versions that this one no longer offers are
+/// noted.
 fn parse(line: &str) -> Result<Record> {
     let format_error = |message: String| {
         Error::config(message).fix("give a file that `tapeloop bench` wrote, by this version")

@@ -120,6 +120,7 @@ impl ReferenceProgram {
         sent.map_err(|_| Error::new(ErrorKind::Io, ENDED))
     }
 
+    /// Waits for the program's next line, up to [`ANSWER_MAX`].
     fn answer(&mut self) -> Result<String> {
         self.answers.recv_timeout(ANSWER_MAX).map_err(|error| {
             Error::new(
@@ -177,6 +178,7 @@ fn pairs(text: &str) -> Vec<(String, String)> {
         .collect()
 }
 
+/// Parses an answer of another program: `ok` with figures, or `no` with a reason.
 fn parse(line: &str) -> Answer {
     match line.split_once(' ').unwrap_or((line, "")) {
         ("ok", rest) => Answer::Done(pairs(rest)),

@@ -228,6 +228,7 @@ struct ItemSource<S: Benchmark> {
 }
 
 impl<S: Benchmark> ItemSource<S> {
+    /// A source of items for the point. Records the workload once, for the bytes of its batches.
     fn open(machine: &Machine, benchmark: &Arc<S>, point: &Point) -> Result<Self> {
         let ladder = benchmark.ladder(point.buckets);
         let pool = Arc::clone(&machine.pool);
@@ -240,6 +241,7 @@ impl<S: Benchmark> ItemSource<S> {
         })
     }
 
+    /// The config of a front that spins while it waits.
     fn config(&self, point: &Point) -> Result<EngineConfig> {
         let ladder = self.benchmark.ladder(point.buckets);
         let largest = *ladder.last().ok_or_else(slot_missing)?;
@@ -307,6 +309,7 @@ struct Stopwatch {
 }
 
 impl Stopwatch {
+    /// Starts to measure.
     fn start(threads: Threads) -> Self {
         let on_core = core_time(threads);
         Stopwatch {

@@ -197,6 +197,7 @@ fn kernel(name: &str, twin: Twin, device: &DeviceInfo) -> Kernel {
     unsafe { declared.code(image) }
 }
 
+/// The twin of the kernel of one step: every `stride`th element times `a`, plus 1.
 fn step(launch: &mut TwinLaunch<'_>) {
     let input: &[f32] = launch.read();
     let output: &mut [f32] = launch.write();
@@ -215,6 +216,7 @@ fn step(launch: &mut TwinLaunch<'_>) {
     }
 }
 
+/// The twin of the kernel that computes on each element for `steps` rounds.
 fn advance(launch: &mut TwinLaunch<'_>) {
     let input: &[f32] = launch.read();
     let output: &mut [f32] = launch.write();

@@ -186,6 +186,8 @@ pub enum Next {
 }
 
 impl FeatureStream {
+    /// Starts the thread that computes the inputs and sends batches of rows. The session is lent to
+    /// it until the stream has ended.
     fn start(
         mut session: SessionGuard,
         inputs: Inputs,
@@ -350,6 +352,7 @@ fn rows_of(plan: &Plan, wanted: &[&str], batches: &Sender<TableBatch>) -> Result
 
 type BoxedSources = Box<dyn Iterator<Item = Vec<Source>> + Send>;
 
+/// The sources of a stream: paths, which a thread lists, or files in memory, numbered from `first`.
 fn sources_of(
     plan: &Plan,
     inputs: Inputs,
@@ -387,6 +390,8 @@ fn sources_of(
     Ok(Box::new(sources.map(|source| vec![source])))
 }
 
+/// Computes all inputs, and sends their rows. Returns when the last batch was sent or the reader is
+/// gone.
 fn compute(
     plan: &Plan,
     engine: &mut Engine<Features>,

@@ -128,6 +128,7 @@ fn joined_names(features: &[FeatureName]) -> String {
     names.join(", ")
 }
 
+/// Appends the description of a feature for the terminal.
 fn describe(
     text: &mut String,
     features: &FeatureConfig,
@@ -207,6 +208,7 @@ pub fn wrap(text: &mut String, start: String, hang: usize, words: &str) {
     text.push('\n');
 }
 
+/// A setting's value as TOML has it.
 fn value(setting: &Setting) -> String {
     match setting_json(setting) {
         Json::Array(items) => {
@@ -236,6 +238,7 @@ fn either_of(words: &[&str]) -> String {
     words.join(" or ")
 }
 
+/// The type of a column in Arrow's terms.
 fn type_name(kind: ColumnKind) -> &'static str {
     match kind {
         ColumnKind::Count | ColumnKind::LigandNumber => "int32",
@@ -322,6 +325,7 @@ pub fn markdown(config: &Config) -> String {
     text
 }
 
+/// Appends the section of a feature to the reference in Markdown.
 fn markdown_of(text: &mut String, features: &FeatureConfig, name: FeatureName) {
     let about = features.about(name);
     let _ = writeln!(text, "\n## `{}`\n\n{}\n\n```", name.name(), about.summary);

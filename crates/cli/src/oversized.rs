@@ -89,6 +89,8 @@ struct AloneThread<T> {
 }
 
 impl<T: Send + 'static> AloneThread<T> {
+    /// Starts the thread that computes structures which are larger than a batch, one at a time, and
+    /// makes their rows.
     fn start(
         mut oversized: Oversized,
         make: impl Fn(Completion<Features>) -> T + Send + 'static,
@@ -316,6 +318,7 @@ impl Oversized {
         self.open(&self.cpu()?, &bucket_config(&self.config, capacity, None))
     }
 
+    /// Opens a pipeline with room for one structure of this size on a device.
     fn open(&self, device: &Arc<dyn Backend>, config: &EngineConfig) -> Result<Bucket> {
         let (workload, devices) = (features(&self.config)?, [Arc::clone(device)]);
         let pipeline = Pipeline::new(workload, &devices, Arc::clone(&self.pool), config)?;

@@ -102,6 +102,8 @@ pub fn rejecting_panics<T>(doing: &str, work: impl FnOnce() -> Result<T>) -> Res
     })
 }
 
+/// Reads a source on this thread, with the thread's reader. The reader is kept for the next source
+/// unless its buffers have become large.
 fn read(source: &Source, options: ReadOptions, budget: &Arc<ReadBudget>) -> Result<Vec<Structure>> {
     let content = source.content.as_ref().map_err(Error::clone)?;
     let name_bytes = source.path.as_os_str().len();
@@ -131,6 +133,7 @@ fn read(source: &Source, options: ReadOptions, budget: &Arc<ReadBudget>) -> Resu
     })
 }
 
+/// An input for each structure of a source; one with the error if it could not be read.
 fn by_model(source: &Source, structures: Result<Vec<Structure>>) -> Vec<Input> {
     let name = text_of(&source.path);
     let input = |structure| Input::new(name.clone(), source.ordinal, structure);

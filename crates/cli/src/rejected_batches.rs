@@ -88,6 +88,7 @@ impl RejectedBatches {
         }
     }
 
+    /// Sends the rows so far as a batch; waits while the reader of the stream is behind.
     fn send(&mut self) -> Result<()> {
         self.rows = 0;
         let columns: Vec<ArrayRef> = vec![

@@ -302,6 +302,7 @@ impl ResultWriter {
         Ok(())
     }
 
+    /// Joins annotations to rows, appends them to the tables, and counts them.
     fn append(&mut self, made: MadeRows) -> Result<()> {
         let MadeRows {
             ordinal,
@@ -334,6 +335,7 @@ impl ResultWriter {
         Ok(())
     }
 
+    /// Lists a rejected input: in the folder, in the stream, or on standard error.
     fn reject(&mut self, rejected: Completion<Features>) -> Result<()> {
         let Input {
             source,

@@ -330,6 +330,7 @@ impl RunCounters {
         self.atomic.rejected.fetch_add(1, Relaxed);
     }
 
+    /// Stores the counts of files that were skipped. Takes a lock only if there are more names.
     pub fn set_skipped(&self, skipped: &Skipped) {
         self.atomic
             .specials_skipped

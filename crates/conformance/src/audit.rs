@@ -31,6 +31,7 @@ fn assert_mismatch(error: &Error, parts: &[&str]) {
 const X: usize = 0;
 const OFFSET_AND_N: usize = 1;
 
+/// The parts of the first launch among `ops`, to change them.
 fn launch(ops: &mut [Op]) -> (&mut [u32; 3], &mut [u32; 3], &mut u32, &mut [u64]) {
     let found = ops.iter_mut().find_map(|op| match op {
         Op::Launch {

@@ -20,6 +20,7 @@ fn config(slots: usize, policy: Policy) -> EngineConfig {
     config
 }
 
+/// An engine on one device.
 fn engine(
     backend: &Arc<dyn Backend>,
     workload: Chained,

@@ -61,6 +61,7 @@ impl Default for Params {
     }
 }
 
+/// The twin: gathers as the kernel does.
 fn twin(launch: &mut TwinLaunch<'_>) {
     let params: Params = launch.structure();
     let x: &[f32] = launch.read();
@@ -173,6 +174,7 @@ impl Gather {
     }
 }
 
+/// The kernel without its code.
 fn declared() -> Kernel {
     let pointers = [
         (0, Access::Read, DType::F32),
@@ -195,6 +197,7 @@ pub fn pointing(params: &Params, x: Buffer<f32>, y: Buffer<f32>, address: u64) -
     unsafe { params.address(address) }
 }
 
+/// A recording of one launch whose struct points to `x`, `y` and the table at `address`.
 fn record(kernel: &Kernel, address: u64) -> (Recording, Buffer<f32>, Buffer<f32>) {
     let mut recorder = Recorder::new(&[LEN as u32]);
     let x = recorder.upload_buffer::<f32>("x", 0, 1);

@@ -13,6 +13,7 @@ use tapeloop_engine::replay::{
 
 const BYTES: usize = 4 * CAPACITIES[1];
 
+/// Makes a captured and an explicit graph of the same operations.
 fn make(device_slot: &mut dyn DeviceSlot, body: &[Lowered], after: &[Vec<usize>]) -> [GraphId; 2] {
     let ops: Vec<&Op> = body.iter().map(|lowered| lowered.op()).collect();
     let nodes = body.iter().zip(after).map(|(lowered, after)| Node {

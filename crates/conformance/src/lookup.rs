@@ -33,6 +33,7 @@ extern "C" __global__ void count(const unsigned* header, const unsigned* x, unsi
 
 pub(crate) const TWINS: [(&str, Twin); 2] = [("lookup", lookup), ("count", count)];
 
+/// The twin of the kernel that reads the table.
 fn lookup(launch: &mut TwinLaunch<'_>) {
     let header: &[u32] = launch.read();
     let x: &[u32] = launch.read();
@@ -44,6 +45,7 @@ fn lookup(launch: &mut TwinLaunch<'_>) {
     }
 }
 
+/// The twin of the kernel that counts in the table.
 fn count(launch: &mut TwinLaunch<'_>) {
     let header: &[u32] = launch.read();
     let x: &[u32] = launch.read();
@@ -115,6 +117,7 @@ impl Lookup {
         Lookup::with_kernel(kernel.updates::<u32>("table"), count)
     }
 
+    /// The workload with a kernel that lacks its last parameter and its code.
     fn with_kernel(kernel: Kernel, twin: Twin) -> Self {
         let kernel = kernel.writes::<u32>("y");
         // SAFETY: the kernels touch what the header counts of their buffers, and the table.

@@ -24,6 +24,7 @@ fn config(policy: Policy) -> EngineConfig {
     config
 }
 
+/// Runs vectors through a pipeline one at a time, and checks each result.
 fn run(backend: &Arc<dyn Backend>, policy: Policy) -> Result<()> {
     let backends = [Arc::clone(backend)];
     let workload = Scale::new(2.0);

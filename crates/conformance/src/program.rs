@@ -101,6 +101,8 @@ fn add_live(launch: &mut TwinLaunch<'_>) {
     (0..live).for_each(|i| y[i] = mid[i] + w[i]);
 }
 
+/// Records the program: two kernels that depend on nothing of each other, and one that reads what
+/// the first has written.
 fn record(mut recorder: Recorder) -> (Bucket, Handles) {
     let capacity = recorder.capacity(0) as usize;
     let image = Image::cuda("program.cu", TEXT);

@@ -29,6 +29,7 @@ pub fn a_device_that_was_not_lost_is_not_started_again(backend: &Arc<dyn Backend
     }
 }
 
+/// An engine with two buckets on one device.
 fn engine<W: Workload>(
     workload: W,
     backend: &Arc<dyn Backend>,

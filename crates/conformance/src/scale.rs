@@ -47,6 +47,7 @@ pub const READ_FAILS: f32 = -3.0;
 /// An element at which the twin panics, and the kernel traps.
 pub const TWIN_PANICS: f32 = -4.0;
 
+/// The twin, which calls `before` with the elements of a batch first.
 fn scale(launch: &mut TwinLaunch<'_>, before: impl Fn(&[f32])) {
     let header: &[u32] = launch.read();
     let x: &[f32] = launch.read();
@@ -59,6 +60,7 @@ fn scale(launch: &mut TwinLaunch<'_>, before: impl Fn(&[f32])) {
     }
 }
 
+/// The kernel with its code alone.
 fn kernel_without_twin() -> Kernel {
     let kernel = Kernel::new("scale_vectors")
         .block(BLOCK)

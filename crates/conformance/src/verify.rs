@@ -110,6 +110,7 @@ fn flaky_beyond(launch: &mut TwinLaunch<'_>) {
     y[live..].fill(tick());
 }
 
+/// The twin of a kernel that updates its input, so that a second run gives other results.
 fn in_place(launch: &mut TwinLaunch<'_>) {
     let live = launch.read::<u32>()[0] as usize;
     let (x, y): (&mut [i32], &mut [i32]) = (launch.write(), launch.write());
@@ -127,6 +128,7 @@ fn half(launch: &mut TwinLaunch<'_>) {
     (0..live).step_by(2).for_each(|i| y[i] = x[i] + by);
 }
 
+/// The twin of a kernel whose results depend on how often it has run, as those of a race would.
 fn race(launch: &mut TwinLaunch<'_>) {
     let tickets: &mut [u32] = launch.write();
     let out: &mut [u64] = launch.write();

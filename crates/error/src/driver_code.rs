@@ -48,6 +48,7 @@ impl Code {
             })
     }
 
+    /// A row of the table.
     fn parse(line: &'static str) -> Option<Code> {
         let mut cells = line.split('\t');
         Some(Code {

@@ -32,6 +32,7 @@ pub fn thread_error(error: impl Display) -> Error {
     Error::new(ErrorKind::Io, message).fix(thread_fix(stack_bytes()))
 }
 
+/// What to do if a thread cannot be started, by how large its stack is.
 fn thread_fix(stack_bytes: usize) -> String {
     let limits = "use fewer threads, or raise the limit of processes (ulimit -u, or pids.max of a container) or of \
                   memory (ulimit -v)";

@@ -110,6 +110,7 @@ pub(super) fn list_of_folder(folder: &Path) -> io::Result<Vec<FolderEntry>> {
 }
 
 impl FolderEntry {
+    /// An entry with its kind, for which a link is followed.
     fn from_dir_entry(entry: &DirEntry) -> io::Result<Self> {
         let kind = entry.file_type()?;
         let kind = if kind.is_symlink() {

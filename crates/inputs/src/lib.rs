@@ -386,6 +386,7 @@ impl Sources {
         }
     }
 
+    /// Makes a list the innermost level.
     fn push_list(
         &mut self,
         path: PathBuf,

@@ -168,6 +168,8 @@ impl Declarations {
         }
     }
 
+    /// Keeps a macro: the name if it begins kernels, or else its tokens, and its value if it is a
+    /// constant.
     fn define(&mut self, line: usize, directive: &str) {
         let Some(definition) = directive.trim_start().strip_prefix("define") else {
             return;
@@ -277,7 +279,8 @@ impl Declarations {
         None
     }
 
-    /// Adds the parameters of a part of a list, which `place` has.
+    /// Adds the parameters in `tokens`, a part of a list. A macro that stands for several is replaced by its
+    /// tokens once, and each of them keeps the macro's name. Errors of an empty part name the line of `place`.
     fn add_parameters(
         &self,
         tokens: &[Token],

@@ -40,6 +40,8 @@ impl Declarations {
         self.layout_within(name, 0, &mut BTreeMap::new())
     }
 
+    /// The layout of a struct at this depth of nesting. `known` has those of structs that were laid
+    /// out before.
     fn layout_within(
         &self,
         name: &str,

@@ -40,6 +40,8 @@ pub(super) enum Lexed {
     Directive(usize, String),
 }
 
+/// Splits C++ into tokens and directives. Comments and literals are left out, except `/* updated
+/// */`, which marks a parameter.
 pub(super) fn tokens(text: &str) -> impl Iterator<Item = Lexed> {
     let bytes = text.as_bytes();
     let (mut offset, mut line, mut line_start) = (0, 1, true);

@@ -35,6 +35,7 @@ pub(super) struct ResolvedOp {
 }
 
 impl ResolvedOp {
+    /// What the operation is, for messages.
     pub(super) fn action(&self) -> Action {
         match self.op {
             Op::Upload { .. } => Action::Upload,

@@ -27,6 +27,7 @@ impl Clock {
         *place = epoch.place.max(*place);
     }
 
+    /// Extends the clock by what another one covers.
     pub(super) fn join(&mut self, other: &Clock) {
         if self.0.len() < other.0.len() {
             self.0.resize(other.0.len(), 0);

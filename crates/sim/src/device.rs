@@ -226,6 +226,7 @@ impl Device {
         }
     }
 
+    /// An access as a violation describes it.
     fn accessed(&self, actor: Actor, memory: u64, bytes: Range<usize>, writes: bool) -> Accessed {
         let memory = self.memory.get(memory);
         Accessed {
@@ -514,6 +515,7 @@ impl Device {
         }
     }
 
+    /// Runs a kernel's twin, unless a fault is planned for it.
     fn launch(
         &mut self,
         function: tapeloop_engine::backend::contract::FunctionId,

@@ -80,6 +80,7 @@ impl SimSlot {
         })
     }
 
+    /// Begins a capture by this thread.
     fn begin_capture(&mut self) -> Result<()> {
         self.call(Call::GraphEdit, |device, _, slot| {
             device.slot(slot).capture = Some(Capture {
@@ -112,6 +113,8 @@ impl SimSlot {
         })
     }
 
+    /// Ends the capture, and makes a graph of its steps, or changes `into`. Fails if the capture
+    /// was invalidated.
     fn end_capture(&mut self, into: Option<GraphId>) -> Result<(GraphId, Built)> {
         self.enter(|device, _, slot| {
             // The capture is over in any case, so this comes first.
@@ -141,6 +144,8 @@ impl SimSlot {
 }
 
 impl Device {
+    /// Keeps a graph under a new id, or in place of `into`, as the driver would: an update that is
+    /// refused may have changed some nodes.
     fn finish_graph(
         &mut self,
         slot: u32,

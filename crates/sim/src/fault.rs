@@ -207,6 +207,7 @@ impl Plan {
         }
     }
 
+    /// Counts an allocation. Returns the error that is planned for it.
     pub(super) fn allocation(&mut self, bytes: usize) -> Option<Error> {
         let allocation = take(&mut self.allocations);
         let planned = self.faults.iter().any(|fault| match *fault {
@@ -226,6 +227,7 @@ impl Plan {
         planned.then(|| device("the launch was refused, as planned", 701))
     }
 
+    /// Counts a call. Returns the loss that is planned for it.
     pub(super) fn call(&mut self) -> Option<Error> {
         let call = take(&mut self.calls);
         if self.faults.contains(&Fault::Killed { call }) {
@@ -258,6 +260,7 @@ impl Plan {
         })
     }
 
+    /// Counts a revival. Returns the error that is planned for it.
     pub(super) fn revival(&mut self) -> Option<Error> {
         let revival = take(&mut self.revivals);
         if self.faults.contains(&Fault::KilledStart { revival }) {
@@ -299,6 +302,7 @@ impl Plan {
         planned.then(|| device("the capture was invalidated, as planned", 901))
     }
 
+    /// Counts a graph. Returns the error that is planned for it.
     pub(super) fn graph(&mut self) -> Option<Error> {
         let graph = take(&mut self.graphs);
         let planned = self.faults.contains(&Fault::Graph { graph });

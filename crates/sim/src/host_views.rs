@@ -52,6 +52,7 @@ impl Views {
         self.view(buffer).bytes.as_slice()
     }
 
+    /// The host's copies of buffers, which are published to the device at the next call.
     pub(super) fn bytes_mut(&mut self, buffers: &[BufferId]) -> HostViews<'_> {
         let mut wanted = buffers.iter().map(|buffer| buffer.index()).peekable();
         let all = self.0.iter_mut().enumerate();

@@ -201,6 +201,8 @@ impl SimBackend {
         )
     }
 
+    /// Checks an access by the host to an allocation that it has leased. Returns the device,
+    /// locked, and the lease.
     fn turn_with<'a>(
         &self,
         mut device: MutexGuard<'a, Device>,

@@ -39,6 +39,7 @@ pub(super) struct Allocation {
 }
 
 impl Allocation {
+    /// Notes that bytes were written. Ranges that touch are merged.
     pub(super) fn write_down(&mut self, range: &Range<usize>) {
         if range.is_empty() {
             return;

@@ -23,6 +23,7 @@ struct Operand {
 }
 
 impl Operand {
+    /// An operand of a copy, which must be in `space`.
     fn copied(address: u64, bytes: usize, access: Access, space: Space) -> Self {
         Operand {
             address,
@@ -34,6 +35,7 @@ impl Operand {
     }
 }
 
+/// The memory that an operation accesses.
 fn operands(op: &Op, kernel: Option<&Kernel>) -> Vec<Operand> {
     match op {
         &Op::Upload {
@@ -101,6 +103,8 @@ impl Device {
         Ok(step)
     }
 
+    /// Finds the memory behind an operand, and adds the access to `step`. Reports memory that was
+    /// freed, is too short, is not the slot's, or is on the other side.
     fn resolve_operand(
         &mut self,
         slot: u32,

@@ -135,6 +135,8 @@ impl Device {
         self.slot(slot).gone.take().map_or(Ok(()), Err)
     }
 
+    /// Leases an allocation for work until `last`. Pinned memory that the slot did not hold is
+    /// copied to the model, as the host may have written it.
     fn take_lease(
         &mut self,
         slot: u32,

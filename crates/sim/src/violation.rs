@@ -83,6 +83,7 @@ impl Violation {
         }
     }
 
+    /// Two accesses of which neither comes after the other.
     pub(super) fn unordered(earlier: Accessed, later: Accessed) -> Self {
         Violation {
             kind: ViolationKind::Unordered,
@@ -92,6 +93,7 @@ impl Violation {
         }
     }
 
+    /// A read of bytes that nothing has written.
     pub(super) fn undefined(later: Accessed) -> Self {
         Violation {
             kind: ViolationKind::Undefined,

@@ -193,6 +193,8 @@ pub(super) fn build_all(
     deposited.iter().map(&mut build).collect()
 }
 
+/// Builds assembly 1 of a deposited structure: a copy of each chain for each operator of its
+/// generators, then of ligands and waters. Checks the size of the chains before they are copied.
 fn build(deposited: &Structure, generators: &Generators, limits: &ReadLimits) -> Result<Structure> {
     let contents = contents_of_chains(deposited);
     let mut total = AssemblySize::default();
@@ -305,6 +307,7 @@ struct ChainContents {
     atom_count: usize,
 }
 
+/// The residues and the loose atoms of each chain.
 fn contents_of_chains(deposited: &Structure) -> Vec<ChainContents> {
     let mut chains = Vec::new();
     chains.resize_with(deposited.chains.len(), ChainContents::default);
@@ -344,6 +347,7 @@ impl AssemblySize {
         self.chains = self.chains.saturating_add(sum(|_| 1));
     }
 
+    /// Checks the size of an assembly against the limits, before it takes memory.
     fn check(&self, limits: &ReadLimits) -> Result<()> {
         let (atoms_max, residues_max) = (limits.assembly_atoms_max, limits.assembly_residues_max);
         let what = |count, unit| move || format!("assembly 1 has {count} {unit}");

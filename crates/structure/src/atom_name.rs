@@ -48,6 +48,7 @@ impl AtomName {
     }
 }
 
+/// The name with spaces at its end, in constants.
 const fn padded(name: &str) -> Text8 {
     let (bytes, mut padded) = (name.as_bytes(), *b"        ");
     let mut index = 0;

@@ -317,6 +317,8 @@ impl AtomTable {
         self.chain_of_names([auth, label, NO_NAME])
     }
 
+    /// The index of the chain with these names: author, label and entity. Adds the chain if it is
+    /// new.
     fn chain_of_names(&mut self, names: [NameId; 3]) -> Result<u32> {
         if let Some(&chain) = self.chain_index.get(&names) {
             return Ok(chain);

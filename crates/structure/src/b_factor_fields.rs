@@ -90,6 +90,8 @@ impl BFactorFields {
     }
 }
 
+/// Gathers the fields of B factors by model and residue, in the order in which tables have
+/// residues.
 fn by_residue(table: &mut AtomTable, fields: &[BFactorField]) -> Vec<ResidueBFactors> {
     table.runs.sort_by_key(|run| run.model);
     let table = &*table;

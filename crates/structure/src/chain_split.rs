@@ -220,6 +220,9 @@ impl<'a> ChainResidues<'a> {
         })
     }
 
+    /// The residues at which a chain has to be split, and why: a change of the segment identifier,
+    /// a TER, or numbers that repeat. Chains whose copies overlap are refused, as no split tells
+    /// them apart.
     fn automatic_starts(&self) -> Result<Vec<(usize, &'static str)>, OverlappingCopies> {
         let count = self.residues.len();
         let repeats = self.has_lower && self.repeats(0..count);
@@ -380,6 +383,7 @@ impl<'a> ChainResidues<'a> {
         Ok(())
     }
 
+    /// The error of two atoms that are copies of one, nearly at the same position.
     fn copies(&self, one: &PlacedAtom, other: &PlacedAtom) -> OverlappingCopies {
         let text = |atom: &PlacedAtom| {
             let name = String::from_utf8_lossy(atom.name.trim_ascii_end()).into_owned();

@@ -100,6 +100,7 @@ impl Corners {
         high: [i32::MIN; 3],
     };
 
+    /// Extends the box so that it holds the positions.
     fn include<'a>(&mut self, positions: impl Iterator<Item = &'a [i32; 3]>) {
         let Corners { mut low, mut high } = *self;
         for position in positions {

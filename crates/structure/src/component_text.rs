@@ -111,6 +111,7 @@ impl ComponentRows {
     }
 }
 
+/// Parses a dictionary in mmCIF: the atoms and bonds of all components.
 fn parse(text: &[u8]) -> Result<ComponentMap> {
     let mut rows = ComponentRows::default();
     let categories: [(&str, &[&str]); 2] = [
@@ -151,6 +152,8 @@ impl RawComponent {
         }
     }
 
+    /// Leaves out hydrogens, which are counted on their heavy atoms, and gives the other atoms
+    /// their indices.
     fn finish(self, id: &Text8) -> Result<DictionaryComponent> {
         let broken = |what: String| {
             let id = String::from_utf8_lossy(id.trim_ascii_end()).into_owned();

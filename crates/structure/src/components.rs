@@ -47,6 +47,7 @@ impl Component {
         }
     }
 
+    /// A component that is not a modification of another one.
     const fn without_parent(kind: PolymerKind) -> Self {
         Component {
             kind,

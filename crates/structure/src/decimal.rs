@@ -165,6 +165,8 @@ impl Decimal {
         (seen && rest.is_empty()).then_some(number)
     }
 
+    /// Appends a digit. Digits beyond 64 bits are cut off: the exponent makes up for their place,
+    /// and the number is inexact if one of them is not 0.
     fn push(&mut self, digit: u8, in_fraction: bool) {
         let more = |digits: u64| digits.checked_add(u64::from(digit));
         match self.digits.checked_mul(10).and_then(more) {

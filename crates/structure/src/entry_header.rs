@@ -89,6 +89,7 @@ impl HeaderText {
         self.add_words(text);
     }
 
+    /// Appends text up to the limit, and cuts it between characters.
     fn add(&mut self, text: &str) {
         let room = TEXT_BYTES_MAX - self.0.len();
         let mut end = text.len().min(room);

@@ -212,6 +212,8 @@ impl RadiusSet {
         (&self.name, &self.text)
     }
 
+    /// The class of an atom: as the file lists it for its component, then for any component, else
+    /// by its element.
     fn class(&self, components: [Text8; 2], name: Text8, element: u8) -> AtomClass {
         let listed = |component: Text8| self.atoms.get(&(component, name)).copied();
         let of_component = components.into_iter().find_map(listed);

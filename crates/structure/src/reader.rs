@@ -165,6 +165,8 @@ impl Reader {
         self.read_file(name, bytes, &mut share)
     }
 
+    /// Reads the bytes of a file, which may be compressed. The unpacked text takes its memory from
+    /// `share`.
     fn read_file(
         &mut self,
         name: &str,
@@ -288,6 +290,7 @@ fn name_ends_as_assembly(name: &str) -> bool {
     ending.is_some_and(|ending| ending.eq_ignore_ascii_case("pdb1"))
 }
 
+/// The format by the name or the content. The error guesses what else the file is.
 fn format_of(name: &str, text: &[u8]) -> Result<Format> {
     Format::of_file(name, text).ok_or_else(|| {
         let names: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();

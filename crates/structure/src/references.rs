@@ -49,6 +49,8 @@ impl UniprotReferences {
         }
     }
 
+    /// The references that apply to a chain: those of all chains, of its entity, of its author
+    /// name, and of both.
     pub(super) fn of_chain(&self, chain: &RawChain) -> ChainReferences<'_> {
         if self.all.is_empty() {
             return ChainReferences::default();

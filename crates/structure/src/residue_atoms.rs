@@ -156,6 +156,8 @@ impl ResidueAtoms {
         self.atoms.retain(|atom| element::is_heavy(atom.element));
     }
 
+    /// Gives atoms the names of the dictionary where they have those of another program, unless an
+    /// atom has that name already.
     fn rename(&mut self, component: &'static Component) {
         let template = ResidueTemplates::table().get(component.template);
         let mut present = self.atoms.iter().fold(0u64, |present, atom| {
@@ -174,6 +176,8 @@ impl ResidueAtoms {
         }
     }
 
+    /// Moves atoms of caps, which some programs put into the first or last residue, out of the
+    /// residue.
     fn take_caps(&mut self, component: &'static Component) {
         let caps = &mut self.caps;
         let count = self.atoms.len();
@@ -190,6 +194,8 @@ impl ResidueAtoms {
         }
     }
 
+    /// Names the oxygens of the C-terminus O and OXT, in the order of their names, if they have the
+    /// names of another program.
     fn rename_terminal_oxygens(&mut self, component: &'static Component) {
         let Some(c) = position_of_c(&self.atoms) else {
             return;

@@ -23,6 +23,7 @@ pub(super) type TemplateId = u8;
 pub(super) struct ResidueTemplates(Vec<(Text8, ResidueTemplate)>);
 
 impl ResidueTemplates {
+    /// The table, which is made at the first call. Index 0 is the template without atoms.
     pub(super) fn table() -> &'static Self {
         static TABLE: OnceLock<ResidueTemplates> = OnceLock::new();
         TABLE.get_or_init(|| {

@@ -210,6 +210,7 @@ impl<'a> StructureBuilder<'a> {
         }
     }
 
+    /// Adds the first of the caps that wait as atoms without a residue.
     fn add_first_cap(&mut self) {
         let Some((_, chain, is_start, atoms)) = self.caps.pop_front() else {
             return;
@@ -367,6 +368,8 @@ impl<'a> StructureBuilder<'a> {
         Ok((self.structure, [self.chains, self.accessions]))
     }
 
+    /// Takes B factors for pLDDT, and multiplies those of a structure that are all from 0 to 1 by
+    /// 100.
     fn take_as_plddt(&mut self) -> Result<()> {
         let structure = &mut self.structure;
         structure.b_factor_kind = BFactorKind::Plddt;
@@ -388,6 +391,8 @@ impl<'a> StructureBuilder<'a> {
         Ok(())
     }
 
+    /// Whether a residue is bonded to the one that was added last: by the distance of C and N, or
+    /// of the C-alphas if one of them is missing.
     fn is_linked_to_last(&self, residue: &Residue) -> bool {
         let Some(last) = self.structure.residues.last() else {
             return false;
@@ -411,6 +416,7 @@ impl<'a> StructureBuilder<'a> {
         self.chain = Some(chain);
     }
 
+    /// The index of a chain in the structure. Adds the chain if the structure does not have it.
     fn chain_index(&mut self, chain: u32) -> u32 {
         if let Some(index) = self.chains.get(chain) {
             return index;
@@ -422,6 +428,8 @@ impl<'a> StructureBuilder<'a> {
         index
     }
 
+    /// The position of a residue in UniProt, as the file states it for its atoms or else for a
+    /// range of its chain.
     #[inline]
     fn uniprot(&mut self, run: &AtomRun) -> Option<Uniprot> {
         let by_reference = || self.references.find(self.chain_references, run);

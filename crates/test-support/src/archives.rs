@@ -11,6 +11,7 @@ use tar_core::builder::EntryBuilder;
 pub struct TarMaker(pub Vec<u8>);
 
 impl TarMaker {
+    /// Appends an entry of this kind; a link points to `target.pdb`.
     pub fn entry(mut self, name: &str, kind: EntryType, bytes: &[u8]) -> Self {
         let mut entry = EntryBuilder::new_gnu();
         entry.path(name).entry_type(kind).link_name("target.pdb");

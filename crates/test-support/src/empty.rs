@@ -100,6 +100,7 @@ struct EmptySlot {
 }
 
 impl EmptySlot {
+    /// Keeps the operations of a graph, which never runs.
     fn keep(&mut self, ops: Vec<Op>, into: Option<GraphId>) -> (GraphId, Built) {
         match into {
             Some(graph) => {

@@ -61,6 +61,7 @@ struct FortranRecords<'a> {
     offset: u64,
 }
 
+/// The number in the first four bytes.
 fn word_of(bytes: &[u8], is_big_endian: bool) -> u32 {
     let word = bytes[..4].try_into().expect("four bytes");
     if is_big_endian {

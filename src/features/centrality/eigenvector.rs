@@ -465,6 +465,8 @@ impl<'a> EigenIteration<'a> {
         }
     }
 
+    /// Iterates until the residual is small enough or `steps` products with the graph have been
+    /// computed. Filters have a higher degree each time, up to [`DEGREE_MAX`].
     fn run(&mut self, steps: u32) {
         self.add(1.0);
         let (mut taken, mut degree_max) = (2, DEGREE_FIRST);

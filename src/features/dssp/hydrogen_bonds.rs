@@ -218,6 +218,7 @@ impl Acceptors {
         &self.found
     }
 
+    /// Appends the acceptors of a residue's N-H and the energies of these bonds to `found`.
     #[inline(always)]
     fn find<S: Simd>(&mut self, simd: S, inputs: &BondInputs<'_>, residue: usize) {
         let peptides = inputs.peptides;

@@ -75,6 +75,8 @@ impl Ladders<'_> {
         residues.all(|residue| is_joined(self.hydrogens, residue))
     }
 
+    /// Whether `next` continues a ladder: both strands go on within the length of a bulge, and
+    /// neither has a break in between.
     fn can_join(&self, ladder: &Ladder, next: &Ladder) -> bool {
         let (end, begin) = if ladder.is_antiparallel {
             (next.j_end, ladder.j)

@@ -64,6 +64,7 @@ impl Site {
         [x, y, z]
     }
 
+    /// The centre of the group that the atom stands for.
     fn centre(&self) -> Position {
         let [x, y, z, _] = self.frame.centre.map(i32::from);
         let Position {

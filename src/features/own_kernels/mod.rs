@@ -50,6 +50,7 @@ impl Threads {
         }
     }
 
+    /// The axis that the kernel has a thread for each element of.
     fn axis(self) -> usize {
         match self {
             Threads::Residue => RESIDUES,
@@ -190,6 +191,8 @@ impl OwnKernel {
         })
     }
 
+    /// Records the launch of the user's kernel, with the inputs that it names and results that are
+    /// null where it writes nothing.
     pub(super) fn record(&self, r: &mut FeatureRecorder<'_>) {
         let mut kernel = Kernel::new(&*self.settings.entry).block(self.block_threads);
         let mut args = Vec::with_capacity(self.params.len());
@@ -233,6 +236,8 @@ impl OwnKernel {
         });
     }
 
+    /// The user's text as an image, with the header that describes the inputs. NVRTC compiles it,
+    /// as it comes with no binary.
     pub(super) fn image(&self) -> Arc<Image> {
         let OwnKernelSettings { file, text, .. } = &self.settings;
         Arc::new(Image {

@@ -119,6 +119,8 @@ pub(super) fn read_kernel(settings: &OwnKernelSettings) -> Result<(u32, Vec<(Str
     Ok((kernel.block_threads.unwrap_or(128), params))
 }
 
+/// What a parameter of the user's kernel stands for, by its type and its name. A pointer to const
+/// is an input or an annotation, any other a column, and a number has its value in the config.
 fn read_param(parameter: &Parameter, values: &BTreeMap<String, f64>) -> Result<OwnParam> {
     let Parameter {
         name,
@@ -169,6 +171,7 @@ fn read_param(parameter: &Parameter, values: &BTreeMap<String, f64>) -> Result<O
     }
 }
 
+/// The C++ name of a type, for messages.
 fn text_of(dtype: DType) -> String {
     match dtype {
         DType::U32 => "unsigned".to_owned(),

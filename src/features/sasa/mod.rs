@@ -344,6 +344,8 @@ pub(super) fn area_deltas(r: &mut FeatureRecorder<'_>) -> Results<f32> {
     delta
 }
 
+/// The areas of residues in the model. Records the launch that computes them at the first call;
+/// other features use the same.
 fn shared_areas(r: &mut FeatureRecorder<'_>) -> SharedAreas {
     if let Some(areas) = r.shared() {
         return areas;

@@ -101,6 +101,8 @@ impl<const N: usize> Compacted<N> {
         }
     }
 
+    /// Makes room for `room` values in each column, which are stored one column after the other,
+    /// and keeps the first `len`.
     #[cold]
     fn grow(&mut self, len: usize, room: usize) {
         let mut values = vec![0; N * room];

@@ -5,6 +5,7 @@ use crate::format;
 use std::fmt;
 
 impl Verdict {
+    /// The word for a verdict in the table; capitals ask for attention.
     fn word(self) -> &'static str {
         match self {
             Verdict::Refused => "REFUSED",
@@ -19,6 +20,7 @@ impl Verdict {
 }
 
 impl Compared {
+    /// The cells of a point's row.
     fn cells(&self) -> [String; 7] {
         let time = |ns: Option<f64>| ns.map_or_else(|| format::NONE.to_owned(), format::time);
         let change = |ratio: Option<f64>| ratio.map(format::change).unwrap_or_default();

@@ -80,6 +80,7 @@ impl ChartAxis {
         Some(ruler)
     }
 
+    /// A ruler with ticks at equal distances.
     fn linear(&self, low: f64, high: f64, ticks: usize) -> Ruler {
         let high = if high > low { high } else { low + 1.0 };
         let step = tick_step(high - low, ticks.max(1) as f64);
@@ -101,6 +102,7 @@ impl ChartAxis {
         }
     }
 
+    /// A ruler of a logarithmic scale; places are powers of ten.
     fn decades(&self, low: f64, high: f64, ticks: usize) -> Ruler {
         // The range is at least a third of a decade, so that noise does not fill the chart.
         let spare = ((0.35 - (high - low)) / 2.0)
@@ -135,6 +137,7 @@ impl ChartAxis {
         }
     }
 
+    /// A ruler of a logarithmic scale; places are powers of two.
     fn doublings(&self, low: f64, high: f64, ticks: usize) -> Ruler {
         let spare = (0.03 * (high - low)).max(0.25);
         let (first, last) = (low.ceil() as i64, high.floor() as i64);
@@ -151,6 +154,7 @@ impl ChartAxis {
         }
     }
 
+    /// A ruler of shares of batches that stretches towards 1; places are as in [`Self::place`].
     fn tail(&self, high: f64, ticks: usize) -> Ruler {
         let high = high.max(1.0);
         let shares = [0.0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999, 0.999_999];

@@ -50,6 +50,7 @@ impl Figure {
         })
     }
 
+    /// The drawing for this width of screen.
     fn svg(&self, room: ScreenWidth) -> String {
         let label = format!("{}. {}", self.title, self.caption);
         match &self.drawing {
@@ -59,6 +60,8 @@ impl Figure {
         }
     }
 
+    /// The figure with its title and caption, and drawings for wide and for narrow screens, of
+    /// which CSS shows one.
     pub(super) fn markup(&self) -> Markup {
         // A wide plot writes the names at the ends of its lines, and needs no legend.
         let only_narrow = matches!(self.drawing, ChartDrawing::Plot(_));

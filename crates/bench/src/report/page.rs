@@ -17,6 +17,7 @@ pub(super) struct PageContent<'a> {
     pub(super) sections: Vec<Section>,
 }
 
+/// The whole page.
 pub(super) fn page(content: &PageContent<'_>) -> Markup {
     let run = content.run;
     html! {
@@ -67,6 +68,7 @@ pub(super) fn page(content: &PageContent<'_>) -> Markup {
     }
 }
 
+/// The box at the top that names points with wrong outputs; nothing if there are none.
 fn refused_points(points: &[MergedPoint]) -> Markup {
     let refused = points.iter().filter_map(|point| match &point.outcome {
         Outcome::Refused(reason) => Some((full_title(&point.facts, points), reason)),
@@ -231,6 +233,7 @@ fn many(count: usize, noun: &str) -> String {
     }
 }
 
+/// The box about the machine and the version.
 fn machine(run: &Run) -> Markup {
     let or_none = |text: &str| match text {
         "" => format::NONE.to_owned(),
@@ -261,6 +264,7 @@ fn machine(run: &Run) -> Markup {
     }
 }
 
+/// The box of the limits that were measured.
 fn limits(limits: &Limits) -> Markup {
     let rate = |value: Option<f64>| value.map(format::bytes_per_s);
     let time = |value: Option<f64>| value.map(format::time);

@@ -95,6 +95,7 @@ impl Plot {
         dots.filter(|dot| self.x.place(dot.x).is_some() && self.y.place(dot.y).is_some())
     }
 
+    /// Draws the plot. Without a dot the drawing is empty.
     pub(super) fn svg(&self, room: ScreenWidth, label: &str) -> String {
         let size = (room.width(), room.choose(360.0, 300.0));
         let mut svg = Svg::default();
@@ -136,6 +137,8 @@ impl Plot {
         }
     }
 
+    /// Where the axes are: ticks to the left of them, and in a wide drawing the names of lines to
+    /// the right.
     fn frame(&self, room: ScreenWidth, (width, height): (f64, f64)) -> Option<PlotFrame> {
         let x = self.dots().map(|dot| dot.x);
         let y = self.dots().flat_map(|dot| [dot.low, dot.y, dot.high]);
@@ -161,6 +164,7 @@ impl Plot {
         })
     }
 
+    /// Draws the lines of the grid, the ticks and the axes' labels.
     fn grid(&self, svg: &mut Svg, frame: &PlotFrame, size: Xy) {
         let &PlotFrame {
             left,

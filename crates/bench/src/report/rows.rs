@@ -85,6 +85,7 @@ impl RowChart {
             .all(|row| self.axis.place(row.value).is_none())
     }
 
+    /// Draws the rows. Without a value the drawing is empty.
     pub(super) fn svg(&self, room: ScreenWidth, label: &str) -> String {
         let headings = self.rows.iter().filter(|row| row.heading.is_some()).count();
         let row = room.choose(25.0, 40.0);
@@ -96,6 +97,7 @@ impl RowChart {
         svg.element((room.width(), height), Some(label))
     }
 
+    /// Where labels end and values begin. In a narrow drawing labels are above the values.
     fn frame(&self, room: ScreenWidth) -> Option<RowFrame> {
         let rows = self.rows.iter();
         let values = rows.flat_map(|row| [row.low, row.value, row.high]);
@@ -118,6 +120,7 @@ impl RowChart {
         })
     }
 
+    /// Draws the axis and the rows from the top.
     fn draw(&self, svg: &mut Svg, frame: &RowFrame, height: f64) {
         let bottom = height - FOOT;
         let ticks = frame.ruler.ticks.iter();
@@ -217,6 +220,7 @@ fn mark_bar(svg: &mut Svg, frame: &RowFrame, row: &ChartRow, middle: f64) {
     }
 }
 
+/// Draws the value as a dot on the line of its interval.
 fn mark_dot(svg: &mut Svg, frame: &RowFrame, row: &ChartRow, middle: f64) {
     if let Some(x) = frame.position(row.value) {
         if let (Some(low), Some(high)) = (frame.position(row.low), frame.position(row.high)) {

@@ -44,6 +44,7 @@ impl SlotChart {
         slots
     }
 
+    /// Draws the spans, a row for each stage of each slot.
     pub(super) fn svg(&self, room: ScreenWidth, label: &str) -> String {
         let mut svg = Svg::default();
         let slots = self.slots();

@@ -31,6 +31,8 @@ pub(super) fn by_kernels(points: &[MergedPoint]) -> Vec<Sweep<'_>> {
     sweeps(points, key, |facts| facts.kernels = 0)
 }
 
+/// Groups points that differ in `key` alone, which `clear` takes out of their facts. A sweep has at
+/// least two points.
 fn sweeps(
     points: &[MergedPoint],
     key: fn(&PointFacts) -> u64,

@@ -41,6 +41,7 @@ fn latency(figures: &Figures, ns: fn(&Latency) -> u64) -> TableCell {
     }
 }
 
+/// The cell of the time per batch, with the range of the repetitions.
 fn period(figures: &Figures) -> TableCell {
     match Spread::from_values(&figures.period_ns) {
         None => plain_cell(format::NONE.to_owned()),
@@ -63,6 +64,7 @@ fn stage(figures: &Figures, ns: fn(&crate::record::Stages) -> f64) -> TableCell 
     measured.map_or_else(empty_cell, |ns| plain_cell(format::time(ns)))
 }
 
+/// The cell of processor time per million atoms, with its parts.
 fn cores(figures: &Figures) -> TableCell {
     if figures.cores.is_empty() {
         return empty_cell();
@@ -187,6 +189,7 @@ fn row_name(facts: &PointFacts, base: Option<&PointFacts>) -> String {
     }
 }
 
+/// The table of the points of one axis. Columns without a value are left out.
 fn table(axis: &str, records: &[&Record], base: Option<&PointFacts>) -> Markup {
     let names = records.iter().map(|record| row_name(&record.point, base));
     let figures = || records.iter().filter_map(|record| record.figures());
@@ -230,6 +233,7 @@ fn heading(axis: &str) -> String {
     }
 }
 
+/// The row of a point.
 fn row(record: &Record, name: &str, columns: &[&FigureColumn], programs: &[&str]) -> Markup {
     match &record.outcome {
         Outcome::Refused(reason) => html! {

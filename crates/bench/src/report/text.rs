@@ -75,6 +75,7 @@ pub fn text(records: &[Record]) -> Result<String> {
     Ok(text + "\n")
 }
 
+/// The cells of a point's row on the terminal.
 fn row(name: String, figures: &Figures, facts: &PointFacts) -> [String; 7] {
     let period = Spread::from_values(&figures.period_ns);
     let references = figures.references.iter().filter_map(|reference| {

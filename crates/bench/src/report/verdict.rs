@@ -30,6 +30,7 @@ const NOISE: f64 = 1.2;
 /// A point in mode graph, and the same point in mode stream.
 type ModePair<'a> = (&'a MergedPoint, &'a MergedPoint);
 
+/// The headline, the line about trust and the claims, each with the chart that shows it.
 pub(super) fn words(run: &Run, points: &[MergedPoint]) -> ReportWords {
     let pairs = pairs(points);
     let chosen = chosen(&pairs);
@@ -240,6 +241,7 @@ struct ReplayComparison {
     finding: ChangeFinding,
 }
 
+/// The comparison of a pair of points; `None` if a time is missing.
 fn compared(run: &Run, points: &[MergedPoint], pair: &ModePair<'_>) -> Option<ReplayComparison> {
     let change = replay_change(pair)?;
     let facts = &pair.0.facts;
@@ -479,6 +481,7 @@ fn files(points: &[MergedPoint]) -> Vec<(String, usize)> {
         .collect()
 }
 
+/// How fast tapeloop is compared with the fastest of the other programs.
 fn against_the_fastest(point: &MergedPoint) -> Option<String> {
     let figures = point.figures()?;
     let changes = figures.references.iter();

@@ -21,6 +21,7 @@ pub(super) struct PipelineRunner<S: Benchmark> {
 }
 
 impl<S: Benchmark> PipelineRunner<S> {
+    /// Opens a pipeline on all devices.
     pub(super) fn open(machine: &Machine, benchmark: &Arc<S>, point: &Point) -> Result<Self> {
         let source = ItemSource::open(machine, benchmark, point)?;
         let config = source.config(point)?;

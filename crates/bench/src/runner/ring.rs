@@ -36,6 +36,7 @@ pub(super) struct RingRunner<S: Benchmark> {
 }
 
 impl<S: Benchmark> RingRunner<S> {
+    /// Opens a ring on the first device.
     pub(super) fn open(machine: &Machine, benchmark: &Arc<S>, point: &Point) -> Result<Self> {
         let (backend, pool) = (machine.first(), &machine.pool);
         let ladder = benchmark.ladder(point.buckets);
@@ -81,6 +82,7 @@ impl<S: Benchmark> RingRunner<S> {
         Ok(ready)
     }
 
+    /// Submits a packed batch, with timestamps of its stages if `timed`.
     fn submit(&mut self, ready: Ready<S>, timed: bool) -> Result<Replay> {
         let Ready { slot, batch } = ready;
         let live = batch.extent();

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use tapeloop_annotations::UnmatchedTables;
 use tapeloop_files::text_of;
 
+/// The files of annotations. Paths in a config are relative to its folder.
 pub(super) fn resolve_annotations(keys: &mut Resolver) -> Vec<PathBuf> {
     keys.takes("annotations", SettingValues::Path.or_list());
     let set = keys.texts("annotations");
@@ -20,6 +21,8 @@ pub(super) fn resolve_annotations(keys: &mut Resolver) -> Vec<PathBuf> {
     paths
 }
 
+/// What a table of which no row matches does. A shard reads only some of the inputs, so it warns at
+/// most.
 pub(super) fn resolve_unmatched(keys: &mut Resolver, is_shard: bool) -> UnmatchedTables {
     let choices = [
         ("error", UnmatchedTables::Error),

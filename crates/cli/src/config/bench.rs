@@ -226,6 +226,8 @@ impl BenchConfig {
         }
     }
 
+    /// The points of a workload: the defaults, with what the config varies and sizes in their
+    /// place.
     fn space(&self, work: Work, on_device: bool) -> Space {
         fn replace<T: Clone>(value: &mut T, by: &Option<T>) {
             if let Some(by) = by {
@@ -259,6 +261,7 @@ impl BenchConfig {
 }
 
 impl Sizes {
+    /// Reads the sizes of a workload.
     fn resolve(keys: &mut Resolver, size_keys: &SizeKeys) -> Self {
         let [kernels, kernel_counts] = size_keys.kernels.map_or([None; 2], |keys| keys.map(Some));
         Sizes {

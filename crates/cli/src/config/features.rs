@@ -52,6 +52,7 @@ enum Chosen {
     Feature(FeatureName),
 }
 
+/// What a name in `features` stands for: a preset, a feature, or the feature of a column.
 fn chosen(name: &str) -> Option<Chosen> {
     let mut presets = FeatureName::PRESETS.iter();
     if let Some((_, members)) = presets.find(|(preset, _)| *preset == name) {
@@ -177,6 +178,7 @@ pub fn feature_of_column_in(table: TableName, name: &str) -> Option<ColumnPlace>
     place_of_column(|column| column.table == table && column.name == name)
 }
 
+/// Where the first column is that `is_wanted` accepts, and what switches it on.
 fn place_of_column(is_wanted: impl Fn(&ColumnDecl) -> bool) -> Option<ColumnPlace> {
     all_columns().find_map(|(feature, setting, columns)| {
         let column = columns.iter().find(|column| is_wanted(column))?;

@@ -102,6 +102,7 @@ fn read_kernels(keys: &mut Resolver) -> (Vec<OwnKernel>, Vec<Json>) {
     (kernels, records)
 }
 
+/// Reads the text of a user's kernel, and checks its settings.
 fn read_kernel(path: &Path, given: GivenKernel) -> Result<OwnKernel, String> {
     let text = read_text(path)?;
     let stem = path.file_stem().map(|stem| text_of(Path::new(stem)));
@@ -124,6 +125,7 @@ fn read_kernel(path: &Path, given: GivenKernel) -> Result<OwnKernel, String> {
     trusted_code::own_kernel(settings).map_err(|error| error.to_string())
 }
 
+/// The value with this name; `None` if the key is not set.
 fn named<T: Copy>(key: &str, text: Option<&str>, names: &[(&str, T)]) -> Result<Option<T>, String> {
     let Some(text) = text else { return Ok(None) };
     let found = names.iter().find(|(name, _)| *name == text);

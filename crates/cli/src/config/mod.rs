@@ -309,6 +309,7 @@ impl Config {
     }
 }
 
+/// The inputs. Paths in a config are relative to its folder; `-` and `@-` are standard input.
 fn resolve_input(keys: &mut Resolver) -> Vec<String> {
     keys.takes("input", SettingValues::Path.or_list());
     let set = keys.texts("input");
@@ -384,6 +385,7 @@ fn resolve_threads(keys: &mut Resolver) -> usize {
     keys.integer("threads", 0, 0..=THREADS_MAX as i64) as usize
 }
 
+/// How batches are replayed.
 fn resolve_policy(keys: &mut Resolver) -> Policy {
     let mode = keys.choice("mode", &named(Mode::ALL, Mode::name));
     let mut micros = |key, default: Duration| {
@@ -436,6 +438,7 @@ fn resolve_verify(keys: &mut Resolver) -> Verify {
     verify
 }
 
+/// The sizes of batches. Each has a default that goes with those that are set.
 fn resolve_batch(keys: &mut Resolver) -> BatchSettings {
     const STRUCTURE_MAX: &str = "limits.structure_residues_max";
     // The atoms of 2^20 residues, a hundred each, fit 32 bits.

@@ -119,6 +119,7 @@ impl RawConfig {
         Ok(raw)
     }
 
+    /// Inserts the entries of a table, and those of tables in it under their keys with dots.
     fn insert(
         &mut self,
         prefix: &str,
@@ -151,6 +152,8 @@ impl RawConfig {
         Ok(raw)
     }
 
+    /// Inserts settings from JSON as [`Self::insert`] does those of TOML. A null leaves a key
+    /// unset.
     fn insert_settings(
         &mut self,
         prefix: &str,

@@ -23,6 +23,8 @@ pub enum Statistic {
 }
 
 impl Statistic {
+    /// The statistic with this name: `mean`, `min`, `max`, `median`, or `p0` to `p100` for a
+    /// percentile.
     fn parse(name: &str) -> Option<Self> {
         Some(match name {
             "mean" => Statistic::Mean,

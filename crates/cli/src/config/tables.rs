@@ -311,6 +311,7 @@ impl Compression {
     }
 }
 
+/// The tables: which ones, their format, and the columns that follow from other settings.
 pub(super) fn resolve_tables(
     keys: &mut Resolver,
     coordinates: CoordinateAtoms,
@@ -464,6 +465,8 @@ pub(super) fn resolve_where_atoms(
     parsed.map_err(|error| keys.error(KEY, &error)).ok()
 }
 
+/// The compression of the format's files, with its level. Formats without compression refuse one
+/// that is set.
 fn resolve_compression(keys: &mut Resolver, format: TableFormat) -> Compression {
     const KEY: &str = "tables.compression";
     const LEVEL_KEY: &str = "tables.compression_level";

@@ -33,6 +33,7 @@ enum FileOperation {
 }
 
 impl FileOperation {
+    /// Does the operation.
     fn apply(&self) -> Result<()> {
         match self {
             FileOperation::Rename(from, to) => fs::rename(from, to).within(|| shown(to)),

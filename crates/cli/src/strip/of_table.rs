@@ -142,6 +142,7 @@ struct Rows<'a> {
 }
 
 impl Rows<'_> {
+    /// The sequence that the rows of a structure have.
     fn sequence(&self) -> Sequence {
         let ids = |row| (text(row, "auth_asym_id"), text(row, "label_asym_id"));
         let mut chains: Vec<(&str, &str)> = Vec::new();
@@ -187,6 +188,7 @@ impl Rows<'_> {
         }
     }
 
+    /// The track of a column, with a value for each row.
     fn track(&self, field: &Field, sequence: &Sequence) -> Track {
         let name = field.name();
         let place = feature_of_column(name);

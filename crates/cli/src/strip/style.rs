@@ -87,6 +87,7 @@ pub(super) fn css_rules() -> String {
     SHAPES.to_owned() + &colour_rules(&LIGHT) + &on_dark(&colour_rules(&DARK))
 }
 
+/// The rules with the colours of a ground.
 fn colour_rules(ground: &Ground) -> String {
     let mut rules = format!(
         ".plain {{ color: {} }}\n.bar {{ color: {} }}\n.bar.other {{ color: {} }}\n",

@@ -163,6 +163,7 @@ impl FileDictionary {
         arrays.iter().map(of_array).collect()
     }
 
+    /// The key of a text, which is added to the dictionary if it is new.
     fn key(&mut self, text: &str) -> Result<i32> {
         if let Some(&key) = self.keys.get(text) {
             return Ok(key);
@@ -207,6 +208,7 @@ pub(super) fn one_array(arrays: &[ArrayRef]) -> std::result::Result<ArrayRef, Ar
     concat(&arrays)
 }
 
+/// The texts of arrays with dictionaries of their own, in one array without.
 fn plain_texts(arrays: &[ArrayRef]) -> StringArray {
     let rows = arrays.iter().map(Array::len).sum();
     let mut texts = StringBuilder::with_capacity(rows, 0);

@@ -142,6 +142,7 @@ pub(super) fn repeated(array: &ArrayRef, lengths: &[usize]) -> ArrayRef {
     }
 }
 
+/// Each value of `array` as often as `lengths` says.
 fn repeated_integers(
     array: &PrimitiveArray<Int32Type>,
     lengths: &[usize],

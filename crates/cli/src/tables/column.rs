@@ -294,6 +294,7 @@ impl Column {
         format!("column {}", self.spec.name)
     }
 
+    /// The values of a column that a function computes from the rows.
     fn values<'a, T>(
         &'a self,
         group: &'a [RowRange],
@@ -407,6 +408,7 @@ fn of_pairs<T>(group: &[RowRange], table: TableName, value: OfPair<T>) -> impl I
 }
 
 impl FeatureColumn {
+    /// Gathers the column of a feature into an array of its type.
     fn gather(self, group: &[RowRange]) -> ArrayRef {
         match self.kind {
             ColumnKind::Count => Arc::new(with_nulls::<Int32Type>(self.counts(group), is_null)),
@@ -468,6 +470,7 @@ impl FeatureColumn {
         })
     }
 
+    /// The values of a feature's column in the rows of `group`; `null` for rows without one.
     fn values<T: Copy>(self, group: &[RowRange], null: T, typed: fn(Values<'_>) -> &[T]) -> Vec<T> {
         let mut values = Vec::with_capacity(row_count(group));
         for RowRange { record, rows } in group {

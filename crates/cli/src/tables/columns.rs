@@ -137,6 +137,7 @@ pub(super) fn columns(
     columns
 }
 
+/// The columns of frames of a trajectory.
 fn frame_columns() -> [Column; 2] {
     [
         Column::integer(
@@ -159,6 +160,7 @@ fn entry_id() -> Column {
     .nullable()
 }
 
+/// The column of the author's chain.
 fn author_chain(value: TextOfRow) -> Column {
     Column::text(
         "auth_asym_id",
@@ -388,6 +390,8 @@ fn is_of_one_chain(r: &StructureRows, pair: [usize; 2]) -> bool {
     one == other
 }
 
+/// The number of residues from the first to the second of a pair along the chain, by the numbers of
+/// the sequence if it has those; `None` between chains.
 fn separation(r: &StructureRows, [i, j]: [usize; 2]) -> Option<i32> {
     let [one, other] = [i, j].map(|residue| r.residue(residue));
     let is_numbered = r.is_numbered(one.chain);
@@ -397,6 +401,7 @@ fn separation(r: &StructureRows, [i, j]: [usize; 2]) -> Option<i32> {
     (one.chain == other.chain).then_some(to - from)
 }
 
+/// The columns of the table of ligands that no feature computes.
 fn ligand_columns() -> Vec<Column> {
     vec![
         Column::integer(
@@ -453,6 +458,7 @@ fn chain_pair_columns(table: TableName) -> Vec<Column> {
 
 // Counts fit 32 bits, since the engine limits the size of a structure.
 
+/// The columns of the table of chains that no feature computes.
 fn chain_columns() -> Vec<Column> {
     vec![
         entry_id(),
@@ -480,6 +486,7 @@ fn chain_columns() -> Vec<Column> {
     ]
 }
 
+/// The column of the whole sequence of a chain.
 fn seqres() -> Column {
     Column::text(
         "seqres",
@@ -490,6 +497,7 @@ fn seqres() -> Column {
     .nullable()
 }
 
+/// The columns of the table of structures that no feature computes.
 fn structure_columns() -> Vec<Column> {
     vec![
         entry_id(),

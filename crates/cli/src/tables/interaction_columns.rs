@@ -136,6 +136,7 @@ fn is_of_groups(kind: &str) -> bool {
     )
 }
 
+/// The name of the atom of one side, or of all atoms of its group.
 fn atoms_of<const SIDE: usize>(r: &StructureRows, row: usize) -> Option<&str> {
     let atom = r.pair(TABLE, row)[SIDE];
     let names = r.interaction_rows();
@@ -147,6 +148,7 @@ fn atoms_of<const SIDE: usize>(r: &StructureRows, row: usize) -> Option<&str> {
     })
 }
 
+/// What one side does in the interaction: donor or acceptor, and so on.
 fn role_of<const SIDE: usize>(r: &StructureRows, row: usize) -> Option<&str> {
     let chemistry = r.structure.chemistry.as_ref()?;
     let pair = r.pair(TABLE, row);

@@ -53,6 +53,7 @@ fn quoted(text: &str) -> Result<Vec<u8>> {
     serde_json::to_vec(text).map_err(|error| Error::new(ErrorKind::Io, error.to_string()))
 }
 
+/// Appends a number; JSON has no NaN and no infinity, which are null.
 fn number<T>(text: &mut Vec<u8>, buffer: &mut ryu::Buffer, value: T)
 where
     T: ryu::Float + Into<f64>,

@@ -32,6 +32,7 @@ pub(super) struct ParquetFile {
     row_groups: usize,
 }
 
+/// The error of the file below Parquet's writer, if it is one.
 fn from_parquet(error: ParquetError) -> Error {
     match error {
         // Parquet's prefix is left out, so that the message is `No space left on device`.
@@ -109,6 +110,7 @@ impl Format for ParquetFile {
     }
 }
 
+/// Encodes a column of a row group, and adds up its statistics.
 fn encode(
     mut writer: ArrowColumnWriter,
     field: &Field,

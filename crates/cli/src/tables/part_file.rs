@@ -113,6 +113,7 @@ enum Step {
 }
 
 impl PartFile {
+    /// Starts the thread that writes the part.
     fn start<F: Format + 'static>(part: OpenPart<F>) -> Result<Self> {
         // The channel has no room, so that the thread that fills row groups waits while this one is behind.
         let (sender, steps) = bounded(0);
@@ -163,6 +164,8 @@ impl PartFile {
         Ok(part.expect("`finish` comes before `complete`"))
     }
 
+    /// Sends a step to the thread, and waits until it takes it. Returns the thread's error if it
+    /// has ended.
     fn step(&mut self, step: Step) -> Result<()> {
         let steps = self.steps.as_ref();
         let steps = steps.expect("the channel is there until `join`, which comes last");
@@ -215,6 +218,7 @@ pub(super) fn in_memory<F: Format + 'static>(format: F, spec: &FileSpec) -> Resu
     open(Place::Memory, format, spec)
 }
 
+/// Opens a part at its place. The file is made by its first step.
 fn open<F: Format + 'static>(place: Place, format: F, spec: &FileSpec) -> Result<PartFile> {
     PartFile::start(OpenPart {
         place,
@@ -325,6 +329,8 @@ impl<F: Format> OpenPart<F> {
         Ok(())
     }
 
+    /// Writes what is left, ends the file, and flushes it to the disk. A file gets its name when
+    /// all parts of its number are complete.
     fn finish(mut self) -> Result<CompletePart> {
         while !self.encoding.is_empty() {
             self.write_oldest()?;

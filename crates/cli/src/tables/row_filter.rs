@@ -103,6 +103,8 @@ pub fn gather_all(
     Arc::into_inner(record).expect("arrays have copies of the values")
 }
 
+/// Where a condition holds, and where it fails. It does neither in rows where a null decides, as in
+/// SQL.
 fn truth(node: &Node, arrays: &[ArrayRef]) -> Truth {
     let truth_of = |node: &Node| truth(node, arrays);
     let join = |nodes: &[Node], join: fn(&mut Truth, Truth)| {
@@ -133,6 +135,7 @@ fn truth(node: &Node, arrays: &[ArrayRef]) -> Truth {
     }
 }
 
+/// Where a test holds, and where it fails; a null does neither.
 fn truth_of_test(test: &Test, array: &ArrayRef) -> Truth {
     let valid = array.nulls().map(NullBuffer::inner).cloned();
     let valid = valid.unwrap_or_else(|| BooleanBuffer::new_set(array.len()));

@@ -58,6 +58,7 @@ impl ColumnSpec {
         }
     }
 
+    /// The column's field, with its unit, description and source in the metadata.
     fn field(&self) -> Field {
         let data_type = match self.kind {
             Kind::Text | Kind::Word => {

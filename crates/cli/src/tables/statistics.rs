@@ -217,6 +217,7 @@ fn suspects(
 }
 
 impl Value {
+    /// The value as `run.json` has it.
     fn json(&self) -> Json {
         match self {
             Value::Integer(value) => json!(value),
@@ -248,6 +249,7 @@ fn range_of_values<T: ArrowPrimitiveType<Native: PartialOrd>>(
     range.map(|range| both(range, value))
 }
 
+/// The least and the largest value.
 fn range_of<T: PartialOrd + Copy>(values: &[T]) -> Option<(T, T)> {
     const LANES: usize = 16;
     let first = *values.first()?;

@@ -523,6 +523,7 @@ impl StructureRows {
     }
 }
 
+/// The rows of a structure's chains, without those that have no residue.
 fn chain_rows(structure: &Structure) -> Arc<[ChainRow]> {
     let new = |index| ChainRow {
         index,

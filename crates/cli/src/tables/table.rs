@@ -86,6 +86,8 @@ impl Table {
         self.kind.name()
     }
 
+    /// Starts a part, whose number its file has: a file with a temporary name, standard output, or
+    /// batches in memory.
     pub(super) fn start_part(&mut self, part: u64) -> Result<()> {
         let files = &self.files;
         self.part = Some(match &self.output {

@@ -82,6 +82,8 @@ impl TerminalTable {
             .within(|| super::part_file::STDOUT)
     }
 
+    /// The table of a structure: as many rows and columns as fit, and a line about the others.
+    /// Columns without a value are left out.
     fn text(&self, record: &Arc<StructureRows>) -> String {
         let all = record.rows(OutputTable::RESIDUES);
         let range = |rows| RowRange {
@@ -175,6 +177,7 @@ fn named(record: &StructureRows, rows: &[usize]) -> Vec<Shown> {
     ]
 }
 
+/// The texts of a column's first rows, reals with as many decimals as they need.
 fn cells(array: &ArrayRef, rows: usize) -> Vec<String> {
     let cells: Vec<Cell<'_>> = (0..rows).map(|row| Cell::new(array, row)).collect();
     let decimals = decimals(&cells);

@@ -88,6 +88,7 @@ fn atom_of<const SIDE: usize>(r: &StructureRows, row: usize) -> Option<&str> {
     Some(r.interaction_rows().name(r.pair(TABLE, row)[SIDE]))
 }
 
+/// What the atom of one side does to the water: it donates a hydrogen bond, accepts one, or either.
 fn role_of<const SIDE: usize>(r: &StructureRows, row: usize) -> Option<&str> {
     let roles = r.structure.chemistry.as_ref()?.roles()[r.pair(TABLE, row)[SIDE]];
     let [donates, accepts] = [Roles::DONOR, Roles::ACCEPTOR].map(|role| roles.contains(role));

@@ -100,6 +100,8 @@ impl Tar {
         found
     }
 
+    /// Reads headers until the next member that is read; `None` at the end of the archive. Reads
+    /// ahead as far as the parser asks for.
     fn find_next(&mut self, skipped: &mut Skipped) -> Result<Option<Member>> {
         loop {
             self.end_member()?;

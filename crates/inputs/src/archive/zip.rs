@@ -164,6 +164,7 @@ fn list(archive: &Arc<OpenZip>, bytes: u64, buffer: &mut [u8], to: &Sender<Resul
     }
 }
 
+/// The member of an entry, or why it cannot be read.
 fn member(archive: &Arc<OpenZip>, entry: &ZipFileHeaderRecord<'_>) -> Result<ZipMember> {
     let (method, mode) = (entry.compression_method(), entry.mode());
     if entry.flags().is_encrypted() {

@@ -265,6 +265,8 @@ impl PackedColumns {
         Ok(structures)
     }
 
+    /// Reads a structure from its row. Checks everything that a damaged or hostile file could
+    /// break: limits, lengths of lists, and indices.
     fn structure(&self, row: usize, limits: &ReadLimits) -> Result<Structure> {
         let chains = self.chains.0.range(row);
         let too_many = || "the packed structure has too many chains";
@@ -367,6 +369,7 @@ impl PackedColumns {
         Ok(structure)
     }
 
+    /// Reads the names of a chain.
     fn chain(&self, index: usize, limits: &ReadLimits) -> Result<Chain> {
         let names = &self.chains.1;
         let text = |column: &str| {
@@ -384,6 +387,7 @@ impl PackedColumns {
         })
     }
 
+    /// Reads the annotations of a structure, which have a value for each residue.
     fn channels(&self, row: usize, residues: usize, limits: &ReadLimits) -> Result<Vec<Channel>> {
         let ChannelColumns {
             lists,
@@ -433,6 +437,7 @@ impl PackedColumns {
         Ok(findings)
     }
 
+    /// Reads how the file of a structure was cut short.
     fn truncation(&self, row: usize) -> Result<Option<Truncation>> {
         if self.truncation.is_null(row) {
             return Ok(None);

@@ -438,6 +438,7 @@ fn footer_of(bytes: &[u8]) -> Result<Footer<'_>> {
     footer.map_err(|error| damaged_error(&excerpt(error.to_string())))
 }
 
+/// The schema and the version of Arrow's format in a footer.
 fn schema_of(footer: &[u8]) -> Result<(SchemaRef, MetadataVersion)> {
     let footer = footer_of(footer)?;
     let schema = footer.schema();

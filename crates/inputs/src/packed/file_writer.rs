@@ -107,6 +107,7 @@ impl PackedFileWriter {
         self.written + self.rows.count
     }
 
+    /// Writes the rows so far as a record batch, and keeps its checksum for the footer.
     fn end_batch(&mut self) -> Result<()> {
         let rows = std::mem::take(&mut self.rows);
         if rows.count == 0 {

@@ -190,6 +190,7 @@ impl ResidueColumns {
         self.residues(range, structure)
     }
 
+    /// Reads residues into the structure, and checks their indices.
     fn residues(&self, range: Range<usize>, structure: &mut Structure) -> Result<()> {
         let (chains, atoms) = (structure.chains.len() as u32, structure.xyz.len() as u32);
         let accessions = structure.uniprot.len() as u32;
@@ -258,6 +259,7 @@ impl ResidueColumns {
         Ok(())
     }
 
+    /// Reads an insertion code; 0 for none.
     fn ins_code(&self, residue: usize) -> Result<u8> {
         if self.ins_code.is_null(residue) {
             return Ok(0);
@@ -273,6 +275,7 @@ fn optional(array: &Int32Array, index: usize) -> Option<i32> {
     array.is_valid(index).then(|| array.value(index))
 }
 
+/// The name of a component, padded with spaces.
 fn component(name: &str) -> Result<[u8; COMPONENT_BYTES]> {
     let mut padded = [b' '; COMPONENT_BYTES];
     match padded.get_mut(..name.len()) {

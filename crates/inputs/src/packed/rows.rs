@@ -336,6 +336,7 @@ fn list_of_structs(field: &Field, lengths: Vec<usize>, arrays: Vec<ArrayRef>) ->
 }
 
 impl TruncationBuilders {
+    /// Appends how a file was cut short; null if it was not.
     fn add(&mut self, truncation: Option<Truncation>) {
         let (kind, counts) = match truncation {
             None => ("", None),
@@ -353,6 +354,7 @@ impl TruncationBuilders {
 }
 
 impl FindingBuilders {
+    /// Appends the findings of a structure.
     fn add(&mut self, findings: &Findings) {
         self.lengths.push(findings.iter().count());
         for finding in findings.iter() {
@@ -364,6 +366,7 @@ impl FindingBuilders {
 }
 
 impl ErrorBuilders {
+    /// Appends why an input was rejected; null if it was not.
     fn add(&mut self, error: Option<&Error>) {
         self.is_set.push(error.is_some());
         let kinds = ERROR_KINDS;

@@ -152,6 +152,8 @@ impl<'a> ChainCopier<'a> {
         Ok(())
     }
 
+    /// Copies the atoms without a residue of the copied chains, as they are, to the end of the
+    /// structure.
     fn add_loose(&mut self, copy: &mut GeneratedCopy) -> Result<()> {
         let source = self.sources[copy.generator.source];
         for &(first, span) in &copy.generator.loose {
@@ -170,6 +172,7 @@ impl<'a> ChainCopier<'a> {
         Ok(())
     }
 
+    /// Copies atoms with all that is known of each, and moves their positions.
     fn add_atoms(
         &mut self,
         from: &Structure,

@@ -286,6 +286,7 @@ struct LinkedLigands {
 }
 
 impl LinkedLigands {
+    /// Adds the atoms of a ligand, with its bonds if the file states them all.
     fn add(&mut self, index: usize, ligand: &Ligand, start: usize) {
         let first = self.atoms.len() as u32;
         let atoms = start..start + ligand.atoms.len();
@@ -385,6 +386,8 @@ impl Builder {
         }
     }
 
+    /// Adds the roles, bonds and groups of a residue that the table has, for the atoms that are
+    /// there. A bond or a group that lacks an atom is left out.
     fn add_known(&mut self, known: &KnownResidue, atoms: Range<usize>) {
         let names = &self.name[atoms.clone()];
         let find = |name: &[u8; 8]| {
@@ -508,6 +511,8 @@ impl Builder {
         (xyz, places().map(|atom| self.element[atom]).collect())
     }
 
+    /// Adds the roles, bonds and groups that were perceived of some atoms. `perceived` counts them
+    /// from 0, `atoms` has their indices.
     fn add_perceived(&mut self, perceived: Perceived, atoms: &[u32]) {
         for (&atom, roles) in atoms.iter().zip(perceived.roles) {
             self.chemistry.roles[atom as usize] = roles;

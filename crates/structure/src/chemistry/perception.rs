@@ -136,6 +136,7 @@ pub(super) fn links(xyz: &[[i32; 3]], element: &[u8], ligand: &[u32]) -> Vec<[u3
 }
 
 impl Molecule<'_> {
+    /// The roles of atoms, the bonds of donors and acceptors, and the charged groups and rings.
     pub(super) fn perceive(&self) -> Perceived {
         let molecule = self;
         let rings = molecule.aromatic_rings();
@@ -284,6 +285,9 @@ impl<'a> Molecule<'a> {
         }
     }
 
+    /// The roles of an oxygen: all accept. One donates if the dictionary gives it a hydrogen that
+    /// it has not lost as an acid, or, where only positions are known, if it is water, or if its
+    /// bond to carbon is too long for a carbonyl and not of a carboxylate.
     fn roles_of_oxygen(&self, atom: u32) -> Roles {
         let acceptor = Roles::ACCEPTOR.with(Roles::COORDINATES);
         if let Some(known) = &self.known {
@@ -310,6 +314,8 @@ impl<'a> Molecule<'a> {
         }
     }
 
+    /// The roles of a nitrogen, by the hydrogens of the dictionary, or else by what it is bonded to
+    /// and at which distances and angles.
     fn roles_of_nitrogen(&self, atom: u32, rings: &[Vec<u32>], in_ring: &BTreeSet<u32>) -> Roles {
         let acceptor = Roles::ACCEPTOR.with(Roles::COORDINATES);
         let bonded = &self.bonded[atom as usize];
@@ -531,6 +537,8 @@ impl<'a> Molecule<'a> {
         is_member(one) && is_member(other) && self.distance(one, other) < longest
     }
 
+    /// Whether a ring is aromatic: the dictionary states all of its bonds as such, or all bonds may
+    /// be and the ring is flat.
     fn is_aromatic(&self, ring: &[u32]) -> bool {
         let closes = self.may_be_aromatic(ring[ring.len() - 1], ring[0]);
         // The dictionary calls neither guanine's ring of six nor uracil's aromatic: these are flat.

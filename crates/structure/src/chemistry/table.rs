@@ -100,6 +100,7 @@ pub(super) fn residue(comp_id: &Text8) -> Option<&'static KnownResidue> {
 }
 
 impl KnownResidue {
+    /// Parses atoms and groups as [`ROWS`] has them.
     fn parse<'a>(words: impl Iterator<Item = &'a str>) -> Self {
         let mut residue = KnownResidue {
             atoms: HashMap::new(),

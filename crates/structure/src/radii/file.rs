@@ -133,6 +133,7 @@ pub(super) fn check_count(radii: usize) -> Result<()> {
     Ok(())
 }
 
+/// Checks that the radii differ by less than tables of kernels hold.
 fn check_span(types: &HashMap<&str, AtomType>) -> Result<()> {
     let radii = types.values().map(|(radius, _)| *radius);
     let (least, most) = (radii.clone().min(), radii.max());

@@ -69,6 +69,7 @@ impl BatchCounts {
         self.overlapping.load(Relaxed)
     }
 
+    /// Counts a fence, and whether another batch is in flight.
     fn count_fence(&self, busy: bool) {
         self.fenced.fetch_add(1, Relaxed);
         if busy {
@@ -97,6 +98,7 @@ impl BrokenBackend {
         BrokenBackend::watched(inner, bug).1
     }
 
+    /// A backend with a bug, and the counts of its batches.
     pub fn watched(inner: Arc<dyn Backend>, bug: Bug) -> (Arc<BatchCounts>, Arc<dyn Backend>) {
         let watch = Arc::new(BatchCounts::default());
         let broken = BrokenBackend {
@@ -128,6 +130,7 @@ impl BackendHooks for BrokenBackend {
 }
 
 impl BrokenSlot {
+    /// Does what was put off.
     fn catch_up(&mut self, inner: &mut dyn DeviceSlot) -> Result<()> {
         for late in std::mem::take(&mut self.late) {
             match late {

@@ -8,6 +8,7 @@ use crate::format::{self, capital};
 use crate::merged::{MergedPoint, is_of_files, workload};
 use crate::statistics::Spread;
 
+/// A chart of the work on files for each number of threads.
 pub(super) fn figures(points: &[MergedPoint]) -> Vec<Figure> {
     let mut figures: Vec<Figure> = Vec::new();
     let mut threads: Vec<usize> = Vec::new();
@@ -26,6 +27,7 @@ pub(super) fn figures(points: &[MergedPoint]) -> Vec<Figure> {
     figures
 }
 
+/// The row of a program, with its rate and how many times as fast tapeloop is.
 fn row(label: &str, look: Look, rate: Spread, ratio: Option<f64>) -> ChartRow {
     let ratio = ratio.map(|ratio| format!(", {}", format::times(ratio)));
     ChartRow {
@@ -43,6 +45,8 @@ fn row(label: &str, look: Look, rate: Spread, ratio: Option<f64>) -> ChartRow {
     }
 }
 
+/// The chart of one number of threads: the rates of tapeloop and of other programs by task, the
+/// fastest first.
 fn figure(threads: usize, points: &[&MergedPoint]) -> Option<Figure> {
     let mut rows = Vec::new();
     let mut fastest = Vec::new();

@@ -10,6 +10,8 @@ use crate::merged::{MergedPoint, bases, is_of_files, title};
 use crate::record::PointFacts;
 use tapeloop_svg::Ink;
 
+/// The chart of each front's rate, as a share of the ring's; `None` if no workload measured the
+/// ring and another front.
 pub(super) fn figure(points: &[MergedPoint]) -> Option<Figure> {
     let mut rows = Vec::new();
     for base in bases(points)

@@ -21,6 +21,8 @@ const STRETCHED: &str =
 
 const CLOSED_LOOP: &str = "In a closed loop a new batch starts as soon as a slot is free.";
 
+/// The charts of latencies: of each workload with arrivals over the load and as a distribution, and
+/// one of all workloads without.
 pub(super) fn figures(points: &[MergedPoint]) -> Vec<Figure> {
     let mut figures = Vec::new();
     let mut closed = Vec::new();
@@ -70,6 +72,8 @@ fn closed_loops(bases: &[(&MergedPoint, &Figures)]) -> Option<Figure> {
     Figure::plot("latency-closed".to_owned(), title, caption, plot)
 }
 
+/// A plot of latencies over the share of batches within them, in which the slow ones have as much
+/// room as the others.
 fn distributions(lines: Vec<Line>) -> Plot {
     Plot {
         x: ChartAxis {
@@ -93,6 +97,7 @@ fn curve(latency: &Latency) -> Vec<Dot> {
         .collect()
 }
 
+/// The distribution of a base point's latencies, in a closed loop and at each load.
 fn distribution(base: &MergedPoint, figures: &Figures) -> Option<Figure> {
     let closed = Line {
         name: "closed loop".to_owned(),

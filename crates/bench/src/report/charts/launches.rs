@@ -8,6 +8,8 @@ use super::super::sweeps::{Sweep, by_kernels, goes_with, medians, slope};
 use crate::format::{self, capital};
 use crate::merged::{MergedPoint, workload};
 
+/// A chart for each workload that was measured over the number of kernels with graphs and with
+/// launches.
 pub(super) fn figures(points: &[MergedPoint]) -> Vec<Figure> {
     let sweeps = by_kernels(points);
     let mut figures: Vec<Figure> = Vec::new();
@@ -23,6 +25,7 @@ pub(super) fn figures(points: &[MergedPoint]) -> Vec<Figure> {
     figures
 }
 
+/// The chart of a workload, with the time that graph replay saves.
 fn figure(id: String, graph: &Sweep<'_>, stream: &Sweep<'_>) -> Option<Figure> {
     let line = |name: &str, sweep: &Sweep<'_>, look| {
         let dots = sweep.points.iter().filter_map(|(kernels, point, _)| {

@@ -9,6 +9,8 @@ use crate::format::{self, capital};
 use crate::merged::{MergedPoint, bases, is_of_files, title};
 use crate::statistics::Spread;
 
+/// The chart of how many times as fast tapeloop is as each other program, by workload and over all
+/// points.
 pub(super) fn figure(points: &[MergedPoint]) -> Option<Figure> {
     let mut rows = Vec::new();
     for base in bases(points)

@@ -11,6 +11,8 @@ use crate::record::PointFacts;
 use crate::statistics::ChangeFinding;
 use tapeloop_svg::Ink;
 
+/// The chart of how many times as fast graph replay is as stream launches, for each pair of points
+/// that differ in nothing else.
 pub(super) fn figure(points: &[MergedPoint]) -> Option<Figure> {
     let mut pairs = pairs(points);
     let mut workloads: Vec<&str> = Vec::new();

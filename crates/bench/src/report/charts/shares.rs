@@ -14,6 +14,7 @@ const SHARE_MIN: f64 = 0.01;
 
 const NOT_DETERMINED: &str = "nothing that was measured takes half of the time";
 
+/// The chart of how busy the parts of the machine were at base points, and what bounded them.
 pub(super) fn figure(points: &[MergedPoint]) -> Option<Figure> {
     let mut rows = Vec::new();
     let mut caption = "The darker bar is what bounds the workload: a limit that is used to 80% or more, \

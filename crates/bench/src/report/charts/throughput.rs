@@ -46,6 +46,7 @@ const OF_OTHER_PROGRAMS: &str = " Other programs replay graphs of the same work.
      what each program adds to it: PyTorch and CuPy make their calls from Python, PyTorch computes \
      with torch.add, and tapeloop copies small batches by a kernel.";
 
+/// A chart for each workload that was measured over the size of batches.
 pub(super) fn figures(points: &[MergedPoint], limits: &Limits) -> Vec<Figure> {
     let sweeps = by_size(points);
     let of_workload = |name: &&str| {
@@ -55,6 +56,7 @@ pub(super) fn figures(points: &[MergedPoint], limits: &Limits) -> Vec<Figure> {
     workloads(&sweeps).iter().filter_map(of_workload).collect()
 }
 
+/// The chart of one workload, with a line for each setting that was varied, and for other programs.
 fn figure(name: &str, sweeps: &[&Sweep<'_>], limits: &Limits) -> Option<Figure> {
     let first = sweeps.first()?;
     let all = || sweeps.iter().flat_map(|sweep| &sweep.points);
@@ -156,6 +158,7 @@ fn gap(sweeps: &[&Sweep<'_>]) -> Option<Gap> {
     })
 }
 
+/// The facts of a point without its size, which the points of a line differ in.
 fn without_size(facts: &PointFacts) -> PointFacts {
     PointFacts {
         batch: 0,
@@ -165,6 +168,7 @@ fn without_size(facts: &PointFacts) -> PointFacts {
     }
 }
 
+/// A dot with the range of its repetitions.
 fn dot(key: u64, rate: Spread) -> Dot {
     Dot {
         x: key as f64,

@@ -7,6 +7,7 @@ use crate::merged::{MergedPoint, title, workload};
 use crate::record::{Figures, SpanFacts};
 use std::collections::BTreeMap;
 
+/// A chart of the stages of batches over time for each point that has measured them.
 pub(super) fn figures(points: &[MergedPoint]) -> Vec<Figure> {
     let mut figures: Vec<Figure> = Vec::new();
     for point in points {
@@ -40,6 +41,8 @@ fn has_spans(figures: &Figures) -> bool {
     figures.spans.iter().any(|span| span.end_ns > 0)
 }
 
+/// What the chart of a point shows, and how its time per batch compares with the measurement
+/// without timestamps.
 fn caption(point: &MergedPoint, figures: &Figures) -> String {
     let mut batches: Vec<u64> = figures.spans.iter().map(|span| span.batch).collect();
     batches.sort_unstable();

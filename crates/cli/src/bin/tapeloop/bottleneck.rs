@@ -112,6 +112,8 @@ impl Cores {
         (is_full && others >= OTHERS_SHARE_MIN * self.threads as f64).then_some(others)
     }
 
+    /// The sentence of a run that other processes slowed down. `others` is the number of cores that
+    /// they kept busy.
     fn others_bound(&self, others: f64) -> String {
         format!(
             "bound by other processes: they kept {others:.1} cores busy, and this run {:.1} with {} threads \
@@ -129,6 +131,7 @@ impl Cores {
         (busiest.busy_share() >= BUSY_SHARE_MIN).then_some(busiest)
     }
 
+    /// The sentence of a run that waited for a thread which no other one can help.
     fn thread_bound(&self, thread: &SingleThread) -> String {
         let busy = self.cores(self.all.as_secs_f64());
         format!(
@@ -141,6 +144,7 @@ impl Cores {
         )
     }
 
+    /// The sentence of a run that mostly compiled kernels.
     fn compiling_bound(&self) -> String {
         let share = self.compiling.as_secs_f64() / self.elapsed.as_secs_f64().max(1e-9);
         format!(
@@ -155,6 +159,8 @@ impl Cores {
         read > 0.0 && self.read_wall.as_secs_f64() > WAITING_FACTOR_MIN * read
     }
 
+    /// The sentence of a run that kept all of its cores busy: which part took most of them, and
+    /// what would help.
     fn processors_bound(&self, on_cpu: bool) -> String {
         let parts = self.seconds();
         let most = parts.iter().max_by(|a, b| a.1.total_cmp(&b.1));

@@ -27,6 +27,7 @@ fn processor() -> (String, usize) {
     (CpuBackend::inline().device().name.clone(), threads)
 }
 
+/// The GPUs as lines of text, or why there are none.
 fn text_of(found: &Result<Vec<DeviceEntry>, String>) -> String {
     let mut text = match found {
         Ok(devices) => devices.iter().map(entry_text).collect(),
@@ -42,6 +43,7 @@ fn text_of(found: &Result<Vec<DeviceEntry>, String>) -> String {
     text
 }
 
+/// A GPU as lines of text.
 fn entry_text(device: &DeviceEntry) -> String {
     let (major, minor) = device.compute_capability;
     let free = match &device.memory_free_bytes {
@@ -88,6 +90,7 @@ fn version(version: u32) -> String {
     format!("{}.{}", version / 1000, version % 1000 / 10)
 }
 
+/// The GPUs and the processor as JSON.
 fn json_of(found: &Result<Vec<DeviceEntry>, String>) -> Json {
     let (name, threads) = processor();
     let devices = found.as_ref().map_or(&[][..], Vec::as_slice);
@@ -99,6 +102,7 @@ fn json_of(found: &Result<Vec<DeviceEntry>, String>) -> Json {
     })
 }
 
+/// A GPU as JSON.
 fn entry_json(device: &DeviceEntry) -> Json {
     let link = |link: Option<PcieLink>| {
         link.map(

@@ -108,6 +108,7 @@ fn compile_ahead(config: &Config, pool: &Arc<ThreadPool>, is_kept: bool) -> Resu
     Ok(Finding::new(Status::Good, WARM, detail))
 }
 
+/// A finding as JSON.
 fn json_of(finding: &Finding) -> Json {
     let status = match finding.status {
         Status::Good => "good",

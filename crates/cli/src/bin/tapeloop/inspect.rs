@@ -100,6 +100,7 @@ fn totals(files: &[impl AsRef<Path>]) -> Result<Totals> {
 }
 
 impl Totals {
+    /// The totals as lines of text, or as JSON.
     fn print(&self, as_json: bool) -> String {
         let Totals {
             files,
@@ -203,6 +204,7 @@ fn find(files: &[impl AsRef<Path>], name: &str) -> Result<Vec<Json>> {
     Ok(found)
 }
 
+/// An input of a packed set as JSON: its structures, or why it was rejected.
 fn input_json(source: &str, file: &Path, batch: &PackedBatch, rows: Range<usize>) -> Result<Json> {
     let place =
         |structures| json!({"source": source, "file": shown(file), "structures": structures});
@@ -216,6 +218,7 @@ fn input_json(source: &str, file: &Path, batch: &PackedBatch, rows: Range<usize>
     Ok(place(Json::from(structures)))
 }
 
+/// A structure as JSON, with the sequence of each chain.
 fn structure_json(structure: &Structure) -> Json {
     let mut sequences = vec![String::new(); structure.chains.len()];
     for residue in &structure.residues {

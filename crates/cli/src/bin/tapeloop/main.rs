@@ -43,6 +43,7 @@ use tapeloop_cli::feature_list::{self, Listing};
 use tapeloop_cli::terminal::{complain, final_code, note, say};
 use tapeloop_error::internal::printable;
 
+/// Parses the command line, runs the command, and returns its exit code.
 fn main() -> ExitCode {
     memory::set_up_allocator();
     signals::ignore_size_limit();
@@ -88,6 +89,7 @@ fn print(text: &clap::Error) -> ExitCode {
     ExitCode::from(final_code(text.exit_code() as u8))
 }
 
+/// Runs a command; without one, `tapeloop FILE` prints tables of the files.
 fn command(cli: Cli) -> Result<u8> {
     let Some(command) = cli.command else {
         misuse::check_command(&cli.show.files)?;

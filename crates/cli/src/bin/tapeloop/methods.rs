@@ -40,6 +40,7 @@ pub(super) fn methods(args: &MethodsArgs) -> Result<u8> {
     Ok(GOOD)
 }
 
+/// Reads a `run.json`.
 fn read(path: &Path) -> Result<Json> {
     let text = open_file(path).and_then(|file| read_all(file, RECORD_BYTES_MAX));
     let text = text.map_err(|error| {
@@ -116,6 +117,8 @@ impl Methods {
         })
     }
 
+    /// The text for a publication: what was computed with which settings, the formulas, and
+    /// references as BibTeX.
     fn text(&self) -> String {
         let mut text = String::new();
         let computed = self.computed();
@@ -197,6 +200,7 @@ impl Methods {
             .collect()
     }
 
+    /// What the run read, and how much of it.
     fn first_sentences(&self) -> String {
         let number = |key: &str| self.counts.get(key).and_then(Json::as_u64).unwrap_or(0);
         let counted = |key: &str, noun: &str| counted(number(key), noun);
@@ -353,6 +357,7 @@ struct Reference {
     text: &'static str,
 }
 
+/// The references of the features, as they were written down.
 fn references() -> impl Iterator<Item = Reference> {
     REFERENCES.split("\n\n").filter_map(|text| {
         let text = text.trim();

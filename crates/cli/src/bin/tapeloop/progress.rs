@@ -92,6 +92,7 @@ pub(super) fn start_engine(
     plan.start(tables)
 }
 
+/// Shows the compilation of kernels until `stopped` is disconnected or gets a message.
 fn show_compilations(audience: Audience, backends: &[Arc<dyn Backend>], stopped: &Receiver<()>) {
     let every = match audience {
         Audience::Reader => BAR_EVERY,
@@ -170,6 +171,7 @@ impl Display {
         }
     }
 
+    /// Shows the progress of a run on standard error: as a bar, a line of text or a line of JSON.
     fn show(&mut self, counts: &RunCounts) {
         if counts.inputs == 0 {
             self.start_anew();
@@ -231,6 +233,7 @@ fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).expect("the templates here are well formed")
 }
 
+/// The rates for a progress line: `1.20 k structures/s`.
 fn rates(counts: &RunCounts, elapsed: Duration) -> String {
     let seconds = elapsed.as_secs_f64().max(1e-3);
     let rejected = match counts.rejected {
@@ -244,6 +247,7 @@ fn rates(counts: &RunCounts, elapsed: Duration) -> String {
     )
 }
 
+/// The estimated time that is left, if the number of inputs is known.
 fn remaining(counts: &RunCounts, elapsed: Duration) -> String {
     match counts.inputs_total {
         Some(total) if counts.inputs > 0 => {

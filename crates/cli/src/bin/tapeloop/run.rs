@@ -492,6 +492,8 @@ fn without_expected_suspects(
     columns
 }
 
+/// Opens where rows go: a table on the terminal, tables on standard output, or tables in the
+/// folder.
 fn open_rows(plan: &Plan, target: &Target, folder: Option<&OutputFolder>) -> Rows {
     let Config {
         features, tables, ..

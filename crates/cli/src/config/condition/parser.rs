@@ -35,6 +35,7 @@ enum Token<'a> {
 /// Operators of two characters come before those that they begin with.
 const SIGNS: [&str; 9] = ["==", "!=", "<=", ">=", "<", ">", "(", ")", ","];
 
+/// Parses a condition over these columns.
 pub(super) fn parse(text: &str, columns: &[(&str, ValueType)]) -> Result<Condition> {
     let mut parser = Parser {
         tokens: tokens(text)?,
@@ -218,6 +219,8 @@ impl<'a> Parser<'a> {
         Ok(one_or(parts, Node::All))
     }
 
+    /// Parses a test, a negation, or a condition in parentheses. The depth is limited, as each
+    /// level is a call on the stack.
     fn part(&mut self) -> Result<Node> {
         let position = self.position();
         let is_not = self.takes_word("not");
@@ -241,6 +244,7 @@ impl<'a> Parser<'a> {
         Ok(inner)
     }
 
+    /// Parses a test of one column.
     fn test(&mut self) -> Result<Node> {
         let (name, value_type) = self.column()?;
         let index = self.named.iter().position(|known| known == name);

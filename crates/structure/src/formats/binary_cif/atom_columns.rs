@@ -57,6 +57,8 @@ pub(super) fn read(
 }
 
 impl AtomColumns<'_> {
+    /// Adds the atoms of all rows. Rows in succession that agree in the items of a residue are a
+    /// run, which is added at once.
     fn add(&self, models: Models, table: &mut AtomTable) -> Result<()> {
         let rows = self.rows as usize;
         let names = self.table(AtomSiteItem::Name, text8)?;
@@ -225,6 +227,7 @@ impl AtomValues<'_> {
         )
     }
 
+    /// The atom of a row, with its position in 0.001 A.
     fn atom(&self, row: usize, xyz: [i32; 3], rounded: bool) -> Atom {
         Atom {
             xyz,

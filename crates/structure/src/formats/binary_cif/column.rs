@@ -21,6 +21,7 @@ pub(super) struct BinaryCifColumn<'a> {
 }
 
 impl<'a> BinaryCifColumn<'a> {
+    /// Reads a column's map. The data stay encoded until a reader asks for them.
     pub(super) fn read(cursor: &mut Cursor<'a>) -> Result<Self> {
         let start = *cursor;
         let (mut name, mut data, mut mask) = (None, None, None);
@@ -166,6 +167,7 @@ impl<'a> DecodedColumn<'a> {
         (mask != PRESENT).then(|| null_text(mask))
     }
 
+    /// The text of a value that is not null. The text of a number is written into `number`.
     fn present_text<'t>(&'t self, row: usize, number: &'t mut NumberText) -> &'t [u8] {
         match &self.values {
             ColumnValues::Texts(texts) => texts.get(row),

@@ -15,6 +15,8 @@ const POWERS_OF_TEN: [f64; 9] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8];
 pub(super) const FLOAT32: i32 = 32;
 const FLOAT64: i32 = 33;
 
+/// Decodes the last encoding, which is of bytes. Integers stay packed, as the next encoding may not
+/// need them one by one.
 pub(super) fn byte_array(values: ColumnValues<'_>, data_type: i32) -> Result<ColumnValues<'_>> {
     let ColumnValues::Undecoded(bytes) = values else {
         let message = format!("cannot decode {}: it is not a last encoding", values.name());
@@ -39,6 +41,8 @@ pub(super) fn byte_array(values: ColumnValues<'_>, data_type: i32) -> Result<Col
     Ok(ColumnValues::Packed(int_type, bytes))
 }
 
+/// Decodes integers that are to be divided by a factor. With a power of ten they stay decimals,
+/// which are exact.
 pub(super) fn fixed_point<'a>(
     digits: Ints,
     factor: f64,

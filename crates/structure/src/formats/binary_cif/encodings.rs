@@ -54,6 +54,8 @@ impl<'a> EncodedData<'a> {
     }
 }
 
+/// Undoes the encodings of data, the last one first. `expansion` limits how many values may come
+/// out.
 fn decode<'a>(
     encodings: &[BinaryCifEncoding<'a>],
     data: &'a [u8],
@@ -66,6 +68,7 @@ fn decode<'a>(
     values.decoded()
 }
 
+/// Undoes encodings that must give integers.
 fn decode_ints<'a>(
     encodings: &[BinaryCifEncoding<'a>],
     data: &'a [u8],
@@ -168,6 +171,8 @@ struct Parameters<'a> {
 }
 
 impl<'a> BinaryCifEncoding<'a> {
+    /// Reads an encoding's map. A kind that is not known, or that lacks one of its parameters, is
+    /// an error only if its column is decoded.
     fn read(cursor: &mut Cursor<'a>, nesting: Nesting) -> Result<Self> {
         let start = *cursor;
         let mut found = Parameters::default();
@@ -324,6 +329,7 @@ impl<'a> BinaryCifEncoding<'a> {
 }
 
 impl<'a> StringArray<'a> {
+    /// Decodes strings: `values` are the bytes of their indices, where -1 stands for no string.
     fn decode(
         &self,
         values: ColumnValues<'a>,

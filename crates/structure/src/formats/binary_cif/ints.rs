@@ -153,6 +153,8 @@ pub(super) struct Runs {
 }
 
 impl Runs {
+    /// The value of a row. Rows are mostly read in order, so the search goes on from the last pair
+    /// that was read.
     fn get(&self, row: usize) -> i32 {
         let pairs = self.pairs.as_chunks::<2>().0;
         let (mut pair, mut start) = self.last.get();

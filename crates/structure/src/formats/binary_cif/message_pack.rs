@@ -27,6 +27,7 @@ enum Head<'a> {
 }
 
 impl Head<'_> {
+    /// The kind of value, for messages.
     fn name(self) -> &'static str {
         match self {
             Head::Nil => "nil",
@@ -224,6 +225,8 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    /// Reads the rest of a head whose marker is none of the frequent ones; `None` for a marker that
+    /// MessagePack does not have, or data that are cut short.
     fn other_head(&mut self, marker: u8) -> Option<Head<'a>> {
         Some(match marker {
             0xc2 => Head::Bool(false),

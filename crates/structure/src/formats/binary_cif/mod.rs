@@ -141,6 +141,8 @@ impl<'a> BinaryBlock<'a> {
         Ok(block)
     }
 
+    /// Reads a category: adds the atoms of its rows to `table`, takes the entry's id, or keeps its
+    /// columns for later. Any other category is skipped.
     fn add(
         &mut self,
         mut category: Category<'a>,

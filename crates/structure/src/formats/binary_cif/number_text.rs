@@ -40,6 +40,7 @@ impl NumberText {
         &self.bytes[self.start..self.end]
     }
 
+    /// Writes `digits` divided by 10^`places`, without zeros at the end.
     pub(super) fn set_decimal(&mut self, digits: i32, places: u8) -> &[u8] {
         let (mut rest, mut places) = (digits.unsigned_abs(), usize::from(places));
         while places > 0 && rest.is_multiple_of(10) {
@@ -66,6 +67,7 @@ impl NumberText {
         self.text()
     }
 
+    /// Writes the shortest text that gives the same 32-bit float.
     pub(super) fn set_single(&mut self, value: f32) -> &[u8] {
         (self.start, self.end) = (0, 0);
         // The text has room for both forms, so writing does not fail.
@@ -77,6 +79,7 @@ impl NumberText {
         self.text()
     }
 
+    /// Writes the shortest text that gives the same 64-bit float.
     pub(super) fn set_double(&mut self, value: f64) -> &[u8] {
         (self.start, self.end) = (0, 0);
         let _ = if is_plain(value) {

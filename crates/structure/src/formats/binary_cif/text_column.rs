@@ -36,6 +36,7 @@ impl<'a> TextColumn<'a> {
         Ok(TextColumn::Numbers { text, ends })
     }
 
+    /// The text of a row.
     pub(super) fn get(&self, row: usize) -> &[u8] {
         match self {
             TextColumn::Strings(texts) => texts.get(row),

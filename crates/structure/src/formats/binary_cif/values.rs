@@ -49,6 +49,7 @@ pub(super) enum IntType {
 }
 
 impl<'a> ColumnValues<'a> {
+    /// The kind of values, for messages.
     pub(super) fn name(&self) -> &'static str {
         match self {
             ColumnValues::Undecoded(_) => "bytes",

@@ -161,6 +161,8 @@ impl<'a> AtomRows<'a> {
                     .all(|item| value(key.spans[item]) == value(self.last.spans[item])))
     }
 
+    /// Starts a run of atoms with the items of this row, unless its model is not wanted. Returns
+    /// whether it was started.
     fn start_run(&mut self, key: ResidueItems, edges: &[u32]) -> Result<bool> {
         let (text, columns) = (self.text, self.columns);
         let run = RunStart {

@@ -382,6 +382,7 @@ impl<'a> DataBlock<'a> {
         table.described_components = (!components.is_empty()).then(|| Arc::new(components));
     }
 
+    /// Sets the method, title and resolution of the entry, and whether its B factors are pLDDT.
     fn set_header(&self, header: &mut EntryHeader) {
         for [method] in self.table::<1>(BlockCategory::Experiment) {
             header.method.add_value(not_null(method));
@@ -397,6 +398,7 @@ impl<'a> DataBlock<'a> {
         header.has_plddt_metric = metrics.any(|metric| local_quality::is_plddt(&metric));
     }
 
+    /// Sets the kind of each chain's entity, and the entity of chains whose atoms name none.
     fn set_entities(&self, table: &mut AtomTable) {
         let mut types = HashMap::new();
         for [id, kind] in self.table::<2>(BlockCategory::Entity) {

@@ -93,6 +93,7 @@ impl OperatorExpression<'_> {
         Ok(product)
     }
 
+    /// The operators of a list of ids and ranges of ids, which `evaluated` counts.
     fn list(&self, list: &str, evaluated: &mut usize) -> Result<Vec<Operator>> {
         let mut operators = Vec::new();
         for item in list.split(',') {
@@ -120,6 +121,7 @@ impl OperatorExpression<'_> {
         self.place.error(message).fix(FIX)
     }
 
+    /// The operator with this id.
     fn find(&self, id: &str) -> Result<Operator> {
         let name = || quoted(id.as_bytes());
         let Some((place, values)) = self.operators.get(id.as_bytes()) else {

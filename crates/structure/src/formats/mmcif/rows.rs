@@ -200,6 +200,8 @@ impl<'a> WordScanner<'a> {
         true
     }
 
+    /// Finds where words begin and end in the next 64 bytes: a bit is set where a word and a blank
+    /// meet, also at the border to the bytes before.
     #[inline]
     fn load(&mut self, chunk: usize) {
         let rest = &self.text[chunk..];

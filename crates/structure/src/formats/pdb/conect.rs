@@ -66,6 +66,7 @@ fn serial(columns: &Columns, first: usize) -> Serial {
     take(columns, first)
 }
 
+/// Calls `visit` with each line, without its end.
 fn each_line(text: &[u8], mut visit: impl FnMut(&[u8])) {
     let mut start = 0;
     while start < text.len() {

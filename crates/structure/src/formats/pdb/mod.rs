@@ -186,6 +186,8 @@ impl<'a> PdbReader<'a> {
         }
     }
 
+    /// Reads an atom line at `offset` of the text. A line that ends before the coordinates is a
+    /// mistake, or has its fields in other columns.
     #[inline]
     fn atom(&mut self, line: &[u8], offset: usize, is_hetero: bool) -> Result<()> {
         let len = line.len() - usize::from(line.last() == Some(&b'\r'));
@@ -427,6 +429,7 @@ impl<'a> PdbReader<'a> {
         Ok(())
     }
 
+    /// Starts a run of atoms of a residue, and the model if it is the first of one.
     #[inline(always)]
     fn add_run(
         &mut self,

@@ -78,6 +78,7 @@ impl Task {
         }
     }
 
+    /// The features that a task computes, of those that the config asks for.
     fn features(self, config: &FeatureConfig) -> FeatureConfig {
         let mut config = config.clone();
         match self {
@@ -171,6 +172,8 @@ impl FileWork<'_> {
         Ok(records)
     }
 
+    /// Measures a task: rounds of this program and of each other tool at the same work, one after
+    /// the other. Returns the record.
     fn measure_task(
         &self,
         task: Task,
@@ -253,6 +256,7 @@ impl FileWork<'_> {
         })
     }
 
+    /// What the files hold, together.
     fn amounts(&self) -> Amounts {
         let sum = |count: fn(&CheckedStructure) -> usize| {
             self.set.structures().iter().map(count).sum::<usize>() as f64

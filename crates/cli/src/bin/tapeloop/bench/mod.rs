@@ -100,6 +100,9 @@ pub(super) fn bench(args: &BenchArgs) -> Result<u8> {
     measure(&config, machine, &plan, measures_files, args.quiet)
 }
 
+/// Measures all that was planned, appends each record to the history as soon as it is there, and
+/// writes the report. After Ctrl-C or an error the report has what was measured before. Returns the
+/// exit code.
 fn measure(
     config: &BenchConfig,
     machine: Machine,
@@ -220,6 +223,7 @@ fn synthetic(point: &Point) -> Arc<Synthetic> {
     Arc::new(benchmark.unwrap_or_else(|| unreachable!("work of structures has its own")))
 }
 
+/// A progress bar on standard error; a hidden one if `quiet`.
 fn progress(label: &'static str, quiet: bool) -> ProgressBar {
     if quiet {
         return ProgressBar::hidden();

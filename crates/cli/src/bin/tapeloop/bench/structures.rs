@@ -169,6 +169,7 @@ fn expected(
     packer.read(&done).pop().ok_or_else(slot_missing)?
 }
 
+/// A structure as an input that came from no file.
 fn input(index: usize, structure: &CheckedStructure) -> Input {
     Input {
         source: String::new(),

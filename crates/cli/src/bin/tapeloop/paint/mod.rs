@@ -300,6 +300,7 @@ struct Open {
 }
 
 impl Painter {
+    /// Takes the next result. With the first one of a file, the file before is painted and closed.
     fn take(&mut self, completion: Completion<Features>) {
         let Input {
             source,

@@ -81,6 +81,7 @@ fn resolved(path: &Path) -> PathBuf {
     resolved_folder(folder).join(name)
 }
 
+/// A folder without links and `..`, also if its last parts do not exist.
 fn resolved_folder(folder: &Path) -> PathBuf {
     let current = Path::new(".");
     let folder = Some(folder)
@@ -203,6 +204,7 @@ pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     tapeloop_files::replace(path, packed.as_deref().unwrap_or(bytes))
 }
 
+/// Compresses bytes as the input was compressed.
 fn pack(compression: Compression, bytes: &[u8]) -> std::io::Result<Vec<u8>> {
     match compression {
         Compression::Gzip => {

@@ -122,6 +122,7 @@ struct Name<'a> {
 }
 
 impl<'a> Name<'a> {
+    /// The name of a residue as the text of its atoms has it; `None` without a residue number.
     fn of_text(residue: &'a ResidueBFactors) -> Option<Self> {
         Some(Name {
             chain: names(&residue.chain, true),
@@ -141,6 +142,7 @@ fn names(chain: &Chain, has_label: bool) -> (&str, Option<&str>, Option<&str>) {
 /// Rows by name, in order, since a file may use a residue number twice.
 type RowsByName<'a> = HashMap<Name<'a>, VecDeque<usize>>;
 
+/// The rows of a model's residues by name. Residues of one name are in the order of the rows.
 fn rows_by_name(model: &Model, has_labels: bool) -> RowsByName<'_> {
     let mut rows = RowsByName::new();
     for (row, residue) in model.structure.residues.iter().enumerate() {
@@ -177,6 +179,7 @@ impl<'a> Output<'a> {
         self.at = place;
     }
 
+    /// Copies the text up to a field, and writes `value` in place of the field.
     fn replace(&mut self, field: &BFactorField, value: &str) {
         self.insert(field.bytes.start, b"");
         self.at = field.bytes.end;

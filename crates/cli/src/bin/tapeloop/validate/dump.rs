@@ -79,6 +79,7 @@ fn create(folder: &Path, name: &str, header: &str) -> Result<BufWriter<File>> {
     Ok(file)
 }
 
+/// Appends a line for each residue of a structure.
 fn append_residues(source: &str, s: &Structure, out: &mut impl Write) -> io::Result<()> {
     for (index, residue) in s.residues.iter().enumerate() {
         let chain = &s.chains[residue.chain as usize];
@@ -105,6 +106,7 @@ fn append_residues(source: &str, s: &Structure, out: &mut impl Write) -> io::Res
     Ok(())
 }
 
+/// Appends a line for each atom of a polymer, with its owner.
 fn append_atoms(source: &str, s: &Structure, out: &mut impl Write) -> io::Result<()> {
     for (atom, (chain, residue)) in owners(s).enumerate() {
         let ([x, y, z], class, b_factor) = (s.xyz[atom], s.class[atom], s.b_factor[atom]);
@@ -125,6 +127,7 @@ fn append_atoms(source: &str, s: &Structure, out: &mut impl Write) -> io::Result
     Ok(())
 }
 
+/// Appends a line for each atom of a ligand.
 fn append_ligands(source: &str, s: &Structure, out: &mut impl Write) -> io::Result<()> {
     for (index, ligand) in s.ligands.iter().enumerate() {
         let kind = ligand.kind.name();
