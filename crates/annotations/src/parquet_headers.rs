@@ -139,13 +139,13 @@ impl<R: Read> CompactReader<R> {
                     let value = self.signed()?;
                     take(field, value);
                 }
-                _ => self.read_value(kind, depth)?,
+                _ => self.skip_value(kind, depth)?,
             }
         }
     }
 
     /// Skips an element of a list or a map, or the value of a field that is no `bool`.
-    fn read_value(&mut self, kind: u8, depth: u32) -> io::Result<()> {
+    fn skip_value(&mut self, kind: u8, depth: u32) -> io::Result<()> {
         match kind {
             1 | 2 => Err(damaged_footer_error(
                 "a header of the Parquet file has a list of flags, which no Parquet header has",
@@ -163,13 +163,13 @@ impl<R: Read> CompactReader<R> {
                     15 => self.varint()?,
                     few => few.into(),
                 };
-                self.read_elements(count, &[header & 0xf], depth)
+                self.skip_elements(count, &[header & 0xf], depth)
             }
             11 => match self.varint()? {
                 0 => Ok(()),
                 count => {
                     let kinds = self.byte()?;
-                    self.read_elements(count, &[kinds >> 4, kinds & 0xf], depth)
+                    self.skip_elements(count, &[kinds >> 4, kinds & 0xf], depth)
                 }
             },
             12 => self.read_struct(depth + 1, |_, _| {}),
@@ -180,8 +180,9 @@ impl<R: Read> CompactReader<R> {
         }
     }
 
-    /// Each element takes at least a byte, so the input's end bounds their number.
-    fn read_elements(&mut self, count: u64, kinds: &[u8], depth: u32) -> io::Result<()> {
+    /// Skips `count` elements, each with a value of each of `kinds`. Each value takes at least a byte, so the
+    /// input's end bounds their number.
+    fn skip_elements(&mut self, count: u64, kinds: &[u8], depth: u32) -> io::Result<()> {
         if depth > DEPTH_MAX {
             return Err(damaged_footer_error(
                 "a header of the Parquet file is nested too deeply",
@@ -189,7 +190,7 @@ impl<R: Read> CompactReader<R> {
         }
         for _ in 0..count {
             for &kind in kinds {
-                self.read_value(kind, depth + 1)?;
+                self.skip_value(kind, depth + 1)?;
             }
         }
         Ok(())

@@ -50,8 +50,8 @@ pub fn measure(machine: &Machine) -> Result<Limits> {
         return Ok(limits);
     }
     let mut link = CopyTimer::open(backend)?;
-    let [up, down] = [[COPIES, 0], [0, COPIES]].map(|copies| link.best(copies));
-    let both = link.best([COPIES, COPIES])?;
+    let [up, down] = [[COPIES, 0], [0, COPIES]].map(|copies| link.measure_rate(copies));
+    let both = link.measure_rate([COPIES, COPIES])?;
     limits.upload_bytes_per_s = Some(up?);
     limits.download_bytes_per_s = Some(down?);
     (
@@ -157,7 +157,7 @@ impl CopyTimer {
 
     /// The rate of `copies` uploads and downloads at the same time, in bytes per second of each
     /// direction.
-    fn best(&mut self, copies: [usize; 2]) -> Result<f64> {
+    fn measure_rate(&mut self, copies: [usize; 2]) -> Result<f64> {
         let bytes = COPY_BYTES * copies[0].max(copies[1]);
         best_rate(bytes, || {
             for (way, device_slot) in self.device_slots.iter_mut().enumerate() {

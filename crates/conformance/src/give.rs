@@ -90,7 +90,8 @@ impl<L: DeviceSlot + ?Sized> Give for L {
 pub fn only_graph(device_slot: &dyn DeviceSlot) -> GraphId {
     // SAFETY: the slot is the test's.
     let graph_id = |number| unsafe { GraphId::from_number(number) };
-    // Numbers ascend over the process, which may have made many graphs before this one.
+    // Numbers ascend over the process, which may have made many graphs before this one. No function returns
+    // the number of an id, so the newest number is found by comparing ids.
     let newest = GraphId::unique();
     let (mut end, mut above) = (0_u64, 1 << 40);
     while end < above {

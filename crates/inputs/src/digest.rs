@@ -35,6 +35,7 @@ impl InputDigests {
         for digest in self.0.lock().drain(..inputs as usize) {
             all.update(digest);
         }
+        // Eight bytes are enough to notice inputs that have changed by accident.
         let digest = all.finalize();
         let digest = digest[..8].iter().map(|byte| format!("{byte:02x}"));
         InputRange {

@@ -106,6 +106,8 @@ impl Declarations {
             let Some(words) = rest.iter().position(ends_head) else {
                 continue;
             };
+            // The name is one of the words of the head. The others are attributes such as `alignas`, which
+            // no parameter has as its type.
             if rest[words].is('{') {
                 for word in rest[..words].iter().filter_map(Token::word) {
                     let place = (start, start + 1 + words);

@@ -105,6 +105,7 @@ impl Device {
             loops_made: 0,
             functions,
             plan: Plan::new(faults),
+            // Slow and fast devices: work ends late after some seeds, and early after others.
             pace: [2, 4, 16][random.below(3) as usize],
             random,
             host: Clock::default(),
@@ -333,7 +334,7 @@ impl Device {
             }
         };
         let run = Run::new(Arc::clone(&graph.steps), graph.order.clone());
-        self.give(slot, Work::Run(run));
+        self.submit_work(slot, Work::Run(run));
         Ok(touches)
     }
 
@@ -416,11 +417,11 @@ impl Device {
     }
 
     /// Gives work to a slot, ordered after all work that the host has seen done.
-    pub(super) fn give(&mut self, slot: u32, work: Work) -> (Epoch, Clock) {
+    pub(super) fn submit_work(&mut self, slot: u32, work: Work) -> (Epoch, Clock) {
         let stream = self.slot(slot).stream;
         let host = &self.host;
         self.schedule.stream(stream).clock.join(host);
-        let epoch = self.schedule.give(stream, work);
+        let epoch = self.schedule.push_work(stream, work);
         let clock = self.schedule.stream(stream).clock.clone();
         let given = (epoch, clock);
         self.slot(slot).given = Some(given.clone());

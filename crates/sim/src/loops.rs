@@ -226,7 +226,7 @@ impl Device {
         let (next, device_loop) = (self.next_of_loop(number), self.device_loop(number));
         let stream = device_loop.stream;
         if device_loop.rung.take() == Some(next) && !self.schedule.is_busy(stream) {
-            let epoch = self.schedule.give(stream, Work::Fence);
+            let epoch = self.schedule.push_work(stream, Work::Fence);
             self.schedule.finish(stream);
             self.host.reach(epoch);
         }
@@ -347,7 +347,7 @@ impl Device {
                 let run = Work::Run(Run::new(graph.steps, graph.order));
                 // The loop resumes after the batch, so its own entry moves behind it.
                 self.schedule.stream(stream).queue.pop_front();
-                self.schedule.give(stream, run);
+                self.schedule.push_work(stream, run);
                 self.schedule
                     .stream(stream)
                     .queue

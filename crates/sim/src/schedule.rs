@@ -112,8 +112,8 @@ impl Schedule {
         }
     }
 
-    /// Gives work to a stream.
-    pub(super) fn give(&mut self, stream: usize, work: Work) -> Epoch {
+    /// Appends work to a stream's queue.
+    pub(super) fn push_work(&mut self, stream: usize, work: Work) -> Epoch {
         let epoch = self.next_epoch(stream);
         let stream = &mut self.0[stream];
         stream.given += 1;

@@ -225,7 +225,7 @@ impl Device {
     }
 
     pub(super) fn fence(&mut self, slot: u32) {
-        let fence = self.give(slot, Work::Fence);
+        let fence = self.submit_work(slot, Work::Fence);
         let denials = self.random.below(3);
         let share = self.slot(slot);
         (share.fence, share.denials) = (Some(fence), denials);

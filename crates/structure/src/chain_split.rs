@@ -375,7 +375,7 @@ impl<'a> ChainResidues<'a> {
                     .near(atom.xyz, SAME_PLACE)
                     .find(|(_, other)| are_copies(other, &placed));
                 if let Some((_, other)) = copy {
-                    return Err(self.copies(other, &placed));
+                    return Err(self.overlap_error(other, &placed));
                 }
                 earlier.add(atom.xyz, placed);
             }
@@ -384,7 +384,7 @@ impl<'a> ChainResidues<'a> {
     }
 
     /// The error of two atoms that are copies of one, nearly at the same position.
-    fn copies(&self, one: &PlacedAtom, other: &PlacedAtom) -> OverlappingCopies {
+    fn overlap_error(&self, one: &PlacedAtom, other: &PlacedAtom) -> OverlappingCopies {
         let text = |atom: &PlacedAtom| {
             let name = String::from_utf8_lossy(atom.name.trim_ascii_end()).into_owned();
             format!(

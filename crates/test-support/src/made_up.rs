@@ -118,12 +118,14 @@ pub fn spread(mut s: Structure) -> Structure {
 /// the same atoms.
 #[allow(dead_code, reason = "each test binary uses its part")]
 pub fn with_ligands(mut s: Structure, seed: u64) -> Structure {
+    // Other numbers than those that made the structure, whose seeds are below.
     let mut random = Random::new(seed + 1_000_000);
     for index in 0..9 {
         let centre = match s.xyz.len() {
             0 => [0; 3],
             atoms => s.xyz[random.below(atoms)],
         };
+        // The last is 900 A away along each axis.
         let centre = moved(centre, [if index == 8 { 900_000 } else { 0 }; 3]);
         let mut atom = || {
             let element = [6, 7, 8, 16, 26, 30][random.below(6)];

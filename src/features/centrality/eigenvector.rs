@@ -410,8 +410,8 @@ impl<'a> EigenIteration<'a> {
 
     /// Applies a Chebyshev polynomial p of A to x. The current vectors then are p(A) x - s x, with
     /// s = 1 for the first vector; s for the second is returned. The number of products with A is
-    /// added to `taken`.
-    fn filter(&mut self, degree_max: u32, taken: &mut u32) -> f64 {
+    /// added to `products`.
+    fn filter(&mut self, degree_max: u32, products: &mut u32) -> f64 {
         let Filter {
             centre,
             tau,
@@ -452,7 +452,7 @@ impl<'a> EigenIteration<'a> {
                     let image = graph.sum_of_contacts::<f32>(&self.now, largest, m);
                     *next = step([a, b, share], image, self.now[m], rest[m], *next);
                 }
-                *taken += 1;
+                *products += 1;
             }
             let share_next = a * offset * share - b * share_before;
             (share_before, share) = (share, share_next);
@@ -468,15 +468,16 @@ impl<'a> EigenIteration<'a> {
     /// Iterates until the residual is small enough or `steps` products with the graph have been
     /// computed. Filters have a higher degree each time, up to [`DEGREE_MAX`].
     fn run(&mut self, steps: u32) {
+        // `add` and `rotate` compute a product each. At first x is 0, and becomes the start vectors.
         self.add(1.0);
-        let (mut taken, mut degree_max) = (2, DEGREE_FIRST);
-        self.rotate(true, taken >= steps);
+        let (mut products, mut degree_max) = (2, DEGREE_FIRST);
+        self.rotate(true, products >= steps);
         while !self.is_done {
-            let share = self.filter(degree_max, &mut taken);
-            self.add(share);
-            taken += 2;
+            let scale = self.filter(degree_max, &mut products);
+            self.add(scale);
+            products += 2;
             degree_max = (2 * degree_max).min(DEGREE_MAX);
-            self.rotate(false, taken >= steps);
+            self.rotate(false, products >= steps);
         }
     }
 }

@@ -333,6 +333,8 @@ impl NearestSearch {
             if found.len() >= count {
                 break;
             }
+            // Beyond `REACH` searches compare clamped differences, so all residues of the structure are
+            // compared by their exact distances.
             if radius == REACH {
                 let all = search.structure(residue).residues();
                 let wanted = all.filter(|&other| search.is_wanted(residue, other));

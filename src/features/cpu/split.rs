@@ -15,8 +15,8 @@ pub(in super::super) fn parts<T: Send>(
         if range.start < start {
             return &mut [][..];
         }
-        let (_, from) = std::mem::take(&mut rest).split_at_mut(range.start - start);
-        let (part, after) = from.split_at_mut(range.len());
+        let (_, part_and_after) = std::mem::take(&mut rest).split_at_mut(range.start - start);
+        let (part, after) = part_and_after.split_at_mut(range.len());
         (rest, start) = (after, range.end);
         part
     };
@@ -37,22 +37,22 @@ pub(in super::super) fn for_row_ranges<T: Send>(
 ) {
     let tasks = out.par_chunks_mut(TASK_ROWS * values_per_row).enumerate();
     tasks.for_each(|(task, part)| {
-        let first = task * TASK_ROWS;
-        compute(first..first + part.len() / values_per_row, part);
+        let start = task * TASK_ROWS;
+        compute(start..start + part.len() / values_per_row, part);
     });
 }
 
 /// Like [`for_row_ranges`], with two outputs, each with its values per row.
 pub(in super::super) fn for_row_ranges_of_two<T: Send, U: Send>(
-    (one, one_per_row): (&mut [T], usize),
-    (two, two_per_row): (&mut [U], usize),
+    (first, first_per_row): (&mut [T], usize),
+    (second, second_per_row): (&mut [U], usize),
     compute: impl Fn(Range<usize>, &mut [T], &mut [U]) + Send + Sync,
 ) {
-    let one = one.par_chunks_mut(TASK_ROWS * one_per_row);
-    let two = two.par_chunks_mut(TASK_ROWS * two_per_row);
-    let tasks = one.zip(two).enumerate();
-    tasks.for_each(|(task, (one, two))| {
-        let first = task * TASK_ROWS;
-        compute(first..first + one.len() / one_per_row, one, two);
+    let first = first.par_chunks_mut(TASK_ROWS * first_per_row);
+    let second = second.par_chunks_mut(TASK_ROWS * second_per_row);
+    let tasks = first.zip(second).enumerate();
+    tasks.for_each(|(task, (first, second))| {
+        let start = task * TASK_ROWS;
+        compute(start..start + first.len() / first_per_row, first, second);
     });
 }

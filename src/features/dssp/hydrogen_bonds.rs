@@ -449,7 +449,7 @@ fn bond_energies<S: Simd>(
     too_close.select(S::i32s::splat(simd, ENERGY_MIN), rounded)
 }
 
-/// Squared distances of N, and of its hydrogen, from an atom.
+/// Squared distances of N, and of its hydrogen, from an atom. `hydrogen` is relative to N.
 #[inline(always)]
 fn squared_distances<S: Simd>(
     _: S,

@@ -1,4 +1,5 @@
-//! The keys of the tables.
+//! The keys of the tables. Functions `resolve_...` ask for keys, add what is wrong with their values to the
+//! resolver's problems, and record the values that they resolve to.
 
 use super::Reduction;
 use super::condition::Condition;
@@ -438,7 +439,7 @@ pub(super) fn resolve_where(
     parsed.map_err(|error| keys.error(KEY, &error)).ok()
 }
 
-/// The rows of atoms that are written.
+/// The condition that chooses rows of atoms; `None` if the key is not set or wrong.
 pub(super) fn resolve_where_atoms(
     keys: &mut Resolver,
     features: &FeatureConfig,

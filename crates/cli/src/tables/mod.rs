@@ -181,7 +181,7 @@ impl Tables {
         metadata: &[(&'static str, String)],
         pool: Arc<ThreadPool>,
     ) -> Self {
-        // Its texts are those of Arrow files, which each row repeats.
+        // The batches have the schema of Arrow files.
         let settings = TableSettings {
             format: TableFormat::Arrow,
             ..settings.in_one_part()

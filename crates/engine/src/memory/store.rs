@@ -97,13 +97,13 @@ impl Store {
             return false;
         };
         while self.counts.cached_bytes > cached_max {
-            self.give_oldest();
+            self.free_oldest();
         }
         true
     }
 
     /// Frees the allocation that has been free for the longest time.
-    fn give_oldest(&mut self) {
+    fn free_oldest(&mut self) {
         let first = |class: &VecDeque<Free>| class.front().map(|free| free.number);
         let oldest = self.cached.iter().min_by_key(|(_, class)| first(class));
         let (&size, _) = oldest.expect("called while allocations are cached");
@@ -207,7 +207,7 @@ impl Store {
         if !is_due(self.oldest) {
             return 0;
         }
-        let given_back = self.give(|free| is_due(free.since));
+        let given_back = self.free_where(|free| is_due(free.since));
         let fronts = self.cached.values().filter_map(VecDeque::front);
         self.oldest = fronts.map(|free| free.since).min().unwrap_or(now);
         given_back
@@ -215,11 +215,11 @@ impl Store {
 
     /// Frees all free allocations. Returns their bytes.
     pub(super) fn clear(&mut self) -> u64 {
-        self.give(|_| true)
+        self.free_where(|_| true)
     }
 
     /// Frees the free allocations of each size up to the first that stays. Returns their bytes.
-    fn give(&mut self, goes: impl Fn(&Free) -> bool) -> u64 {
+    fn free_where(&mut self, goes: impl Fn(&Free) -> bool) -> u64 {
         let before = self.counts.cached_bytes;
         let mut cached = std::mem::take(&mut self.cached);
         cached.retain(|&size, class| {

@@ -48,7 +48,7 @@ impl Batch {
         Ok(audit)
     }
 
-    /// Runs what precedes the capture of library calls, and waits for it.
+    /// Runs what library calls ask to be run before they are captured, and waits for it.
     pub(super) fn warm_up(&self, slot: &mut dyn DeviceSlot) -> Result<()> {
         let warm_ups: Vec<Lowered> = self.commands.iter().filter_map(Lowered::warm_up).collect();
         if warm_ups.is_empty() {

@@ -59,7 +59,8 @@ pub(super) enum Submission {
 }
 
 impl ReadyBatch {
-    /// Lowers and audits a batch, and makes its graph if `mode` replays one.
+    /// Lowers and audits a batch, and makes its graph if `mode` replays one. Before that, runs the library
+    /// calls that ask for a first run outside of a capture, and waits for them.
     ///
     /// # Errors
     /// The errors of [`make_graph`]; [`ErrorKind::Mismatch`](crate::ErrorKind::Mismatch) for an

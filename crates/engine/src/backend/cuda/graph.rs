@@ -276,6 +276,7 @@ pub(super) struct Draft {
 }
 
 impl Graph {
+    /// Instantiates a draft.
     pub(super) fn new(draft: Draft) -> Result<Graph> {
         Ok(Graph {
             resident: None,

@@ -285,7 +285,7 @@ unsafe impl DeviceSlot for WorkerSlot {
         };
         let in_flight = self.is_in_flight();
         let flag = self.flag();
-        let sent = (self.supervisor).give(&work, self.generation, in_flight, flag);
+        let sent = (self.supervisor).send_work(&work, self.generation, in_flight, flag);
         if let Request::Work { steps, fence, .. } = &mut work {
             if sent.is_ok() {
                 self.fence_set = *fence;

@@ -256,6 +256,7 @@ impl Worker<'_> {
                 return None;
             }
             Request::TakeError { slot } => {
+                // The reply is an error in any case: that of the slot, or that there is no such slot.
                 let error = self.served(slot).map(ServedSlot::take_error);
                 Reply::Done(Err(error.unwrap_or_else(|error| error)))
             }
@@ -448,17 +449,18 @@ impl Worker<'_> {
     /// Changes the parameters of a node, here and in the operations that are kept of it.
     fn set_params(&self, slot: u32, graph: GraphId, node: usize, op: Op) -> Result<()> {
         let served = self.served(slot)?;
-        let own_op = self.op(&served.map, &op)?;
+        let op_here = self.op(&served.map, &op)?;
         let mut state = served.lock();
         let State { slot, graphs, .. } = &mut *state;
         let held = graphs.get_mut(&graph.0).ok_or_else(unknown_id_error)?;
-        let (Some(known), Some(known_own)) = (held.spec.ops.get_mut(node), held.ops.get_mut(node))
+        let (Some(held_op), Some(held_op_here)) =
+            (held.spec.ops.get_mut(node), held.ops.get_mut(node))
         else {
             return Err(unknown_id_error());
         };
         // SAFETY: as for `build`, where the graph came from.
-        unsafe { slot.set_params(held.graph, node, &own_op)? };
-        (*known, *known_own) = (op, own_op);
+        unsafe { slot.set_params(held.graph, node, &op_here)? };
+        (*held_op, *held_op_here) = (op, op_here);
         Ok(())
     }
 
@@ -482,11 +484,11 @@ impl Worker<'_> {
         let Some(entry) = self.slots.get(&number) else {
             return;
         };
-        let with_own_addresses = |step| match step {
+        let with_addresses_here = |step| match step {
             SlotCall::Op(op) => Ok(SlotCall::Op(self.op(&entry.slot.map, &op)?)),
             step => Ok(step),
         };
-        let steps = steps.into_iter().map(with_own_addresses).collect();
+        let steps = steps.into_iter().map(with_addresses_here).collect();
         entry.slot.post(Posted::Work { steps, fence });
         // A slot that refused the work is asked too, so that it reports the refusal.
         let _ = entry.poller.send(Arc::clone(&entry.slot));

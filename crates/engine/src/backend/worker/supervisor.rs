@@ -169,7 +169,7 @@ impl Supervisor {
     /// # Errors
     /// The loss of the worker. With work in flight a later worker counts as a loss too: the work
     /// was lost.
-    pub(super) fn give(
+    pub(super) fn send_work(
         &self,
         work: &Request,
         last: u64,
