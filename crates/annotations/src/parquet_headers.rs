@@ -82,17 +82,17 @@ fn damaged_footer_error(message: &str) -> io::Error {
 struct CompactReader<R>(R);
 
 impl<R: Read> CompactReader<R> {
-    fn byte(&mut self) -> io::Result<u8> {
+    fn read_byte(&mut self) -> io::Result<u8> {
         let mut byte = [0];
         self.0.read_exact(&mut byte)?;
         Ok(byte[0])
     }
 
     /// Reads a number of 7 bits per byte, the lowest first, of which the last byte has no high bit.
-    fn varint(&mut self) -> io::Result<u64> {
+    fn read_varint(&mut self) -> io::Result<u64> {
         let mut value = 0;
         for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
+            let byte = self.read_byte()?;
             value |= u64::from(byte & 0x7f) << shift;
             if byte & 0x80 == 0 {
                 return Ok(value);
@@ -103,8 +103,8 @@ impl<R: Read> CompactReader<R> {
         ))
     }
 
-    fn signed(&mut self) -> io::Result<i64> {
-        let value = self.varint()?;
+    fn read_signed(&mut self) -> io::Result<i64> {
+        let value = self.read_varint()?;
         Ok((value >> 1) as i64 ^ -((value & 1) as i64))
     }
 
@@ -125,18 +125,18 @@ impl<R: Read> CompactReader<R> {
         }
         let mut field = 0_i16;
         loop {
-            let header = self.byte()?;
+            let header = self.read_byte()?;
             let (delta, kind) = (header >> 4, header & 0xf);
             match (kind, delta) {
                 (0, _) => return Ok(()),
-                (_, 0) => field = self.signed()? as i16,
+                (_, 0) => field = self.read_signed()? as i16,
                 (_, delta) => field = field.wrapping_add(delta.into()),
             }
             match kind {
                 // A `bool`: the type of the field is its value.
                 1 | 2 => {}
                 4..=6 => {
-                    let value = self.signed()?;
+                    let value = self.read_signed()?;
                     take(field, value);
                 }
                 _ => self.skip_value(kind, depth)?,
@@ -151,24 +151,24 @@ impl<R: Read> CompactReader<R> {
                 "a header of the Parquet file has a list of flags, which no Parquet header has",
             )),
             3 => self.pass(1),
-            4..=6 => self.varint().map(drop),
+            4..=6 => self.read_varint().map(drop),
             7 => self.pass(8),
             8 => {
-                let bytes = self.varint()?;
+                let bytes = self.read_varint()?;
                 self.pass(bytes)
             }
             9 | 10 => {
-                let header = self.byte()?;
+                let header = self.read_byte()?;
                 let count = match header >> 4 {
-                    15 => self.varint()?,
+                    15 => self.read_varint()?,
                     few => few.into(),
                 };
                 self.skip_elements(count, &[header & 0xf], depth)
             }
-            11 => match self.varint()? {
+            11 => match self.read_varint()? {
                 0 => Ok(()),
                 count => {
-                    let kinds = self.byte()?;
+                    let kinds = self.read_byte()?;
                     self.skip_elements(count, &[kinds >> 4, kinds & 0xf], depth)
                 }
             },

@@ -273,6 +273,7 @@ impl Workload for KernelChain {
                     0.5_f32.into(),
                     0.5_f32.into(),
                 ];
+                // A thread interleaves up to four elements, to hide latency.
                 recorder.launch(
                     &kernel("advance", advance, device),
                     n.div_ceil(4 * BLOCK),

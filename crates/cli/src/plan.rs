@@ -7,7 +7,7 @@ pub use engine_settings::{engine_config, residues_room};
 use super::config::{Config, OutputTable, Reduction, THREADS_MAX, TableSet, setting_json};
 use super::own_kernels;
 use super::selection::select;
-use super::tables::{ColumnSources, name_taken};
+use super::tables::{ColumnSources, find_repeated_name};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use serde_json::{Value as Json, json};
 use sha2::{Digest, Sha256};
@@ -502,7 +502,7 @@ fn check_column_names(config: &Config, annotations: Option<&Annotations>) -> Res
         reductions: &config.reductions,
         annotations: columns_of(annotations),
     };
-    let Some((output_table, name)) = name_taken(sources, config.tables.optional) else {
+    let Some((output_table, name)) = find_repeated_name(sources, config.tables.optional) else {
         return Ok(());
     };
     let table = output_table.name();

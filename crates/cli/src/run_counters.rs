@@ -246,7 +246,8 @@ impl RunCounters {
         locked(&self.matches).done.clone()
     }
 
-    /// Adds a structure, of which the atoms are not needed any more.
+    /// Counts a structure, and what readers found wrong with it. Takes locks only for names of such
+    /// structures.
     pub fn add_structure(&self, source: &str, structure: &Structure, counts: StructureCounts) {
         if let Some(truncation) = structure.truncation {
             self.atomic.truncated.fetch_add(1, Relaxed);

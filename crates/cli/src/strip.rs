@@ -52,7 +52,7 @@ const HALF_TURN: f64 = 180.0;
 
 /// A residue of a [`Sequence`].
 struct SequenceResidue {
-    /// Its index in [`Sequence::chains`].
+    /// Its index in [`Sequence::draw_chains`].
     chain: usize,
     /// The author's number; `None` for a residue that was not observed.
     number: Option<i32>,
@@ -164,27 +164,27 @@ pub fn draw(sequence: &Sequence, tracks: &[Track]) -> String {
             .any(|track| track.is_chains && track.range.is_some()),
         svg: Svg::default(),
     };
-    drawing.header();
-    let header = HEADER + drawing.notes(&notes, width);
+    drawing.write_header();
+    let header = HEADER + drawing.write_notes(&notes, width);
     for block in 0..blocks {
         let first = block * cells;
         let rows = first..residues.min(first + cells);
         let top = header + block as f64 * block_height;
-        drawing.chains(&rows, top);
-        drawing.sequence(&rows, top + 26.0);
+        drawing.draw_chains(&rows, top);
+        drawing.write_sequence(&rows, top + 26.0);
         let mut y = top + ABOVE;
         for (heading, group) in &groups {
             drawing.svg.text("text strong", (MARGIN, y + 13.0), heading);
             y += HEADING;
             for track in group {
-                drawing.track(track, &rows, y);
-                drawing.legend(track, left + rows.len() as f64 * CELL + 12.0, y);
+                drawing.draw_track(track, &rows, y);
+                drawing.write_legend(track, left + rows.len() as f64 * CELL + 12.0, y);
                 y += TRACK_STEP;
             }
         }
         let bottom = top + ABOVE + tracks_height;
-        drawing.boundaries(&rows, top, bottom);
-        drawing.numbers(&rows, bottom);
+        drawing.draw_boundaries(&rows, top, bottom);
+        drawing.write_numbers(&rows, bottom);
     }
     let size = (width, header + blocks as f64 * block_height);
     drawing.svg.file(
@@ -206,11 +206,13 @@ struct Drawing<'a> {
 }
 
 impl Drawing<'_> {
-    fn quiet(&mut self, x: f64, y: f64, text: &str) {
+    /// Writes a text in the colour of notes.
+    fn write_quiet(&mut self, x: f64, y: f64, text: &str) {
         self.svg.text(Ink::Quiet, (x, y), text);
     }
 
-    fn vertical(&mut self, class: &str, x: f64, top: f64, bottom: f64) {
+    /// Draws a vertical line.
+    fn draw_vertical(&mut self, class: &str, x: f64, top: f64, bottom: f64) {
         self.svg.line(class, &[(x, top), (x, bottom)]);
     }
 
@@ -219,47 +221,47 @@ impl Drawing<'_> {
     }
 
     /// Writes the name, what is drawn, and what the signs mean.
-    fn header(&mut self) {
+    fn write_header(&mut self) {
         let sequence = self.sequence;
         self.svg.text("text name", (MARGIN, 28.0), &sequence.name);
         let residues = sequence.residues.len();
         let noun = if residues == 1 { "residue" } else { "residues" };
         let about = format!("model {}, {residues} {noun}", sequence.model);
-        self.quiet(MARGIN, 46.0, &about);
+        self.write_quiet(MARGIN, 46.0, &about);
         let x = self.left + 130.0;
-        self.quiet(x, 46.0, "low");
+        self.write_quiet(x, 46.0, "low");
         for step in 0..STEPS {
             let corner = (x + 26.0 + step as f64 * 6.0, 36.0);
             self.svg
                 .rect(format_args!("v{step}"), corner, (6.0, TRACK - 1.0));
         }
         let x = x + 26.0 + STEPS as f64 * 6.0;
-        self.quiet(x + 6.0, 46.0, "high");
+        self.write_quiet(x + 6.0, 46.0, "high");
         self.svg
             .rect("null", (x + 52.0, 36.0), (2.0 * CELL, TRACK - 1.0));
-        self.quiet(x + 76.0, 46.0, "no value");
-        self.vertical("text chain", x + 144.0, 35.0, 50.0);
-        self.quiet(x + 152.0, 46.0, "chain");
-        self.vertical("text break", x + 204.0, 35.0, 50.0);
-        self.quiet(x + 212.0, 46.0, "break");
+        self.write_quiet(x + 76.0, 46.0, "no value");
+        self.draw_vertical("text chain", x + 144.0, 35.0, 50.0);
+        self.write_quiet(x + 152.0, 46.0, "chain");
+        self.draw_vertical("text break", x + 204.0, 35.0, 50.0);
+        self.write_quiet(x + 212.0, 46.0, "break");
     }
 
     /// Writes what is not drawn, in lines that fit `width`, and returns their height.
-    fn notes(&mut self, notes: &[(&str, String)], width: f64) -> f64 {
+    fn write_notes(&mut self, notes: &[(&str, String)], width: f64) -> f64 {
         let letters = ((width - 2.0 * MARGIN) / LETTER) as usize;
         let mut height = 0.0;
         for (about, names) in notes {
             let mut line = (*about).to_owned();
             for name in names.split_inclusive(", ") {
                 if line.chars().count() + name.chars().count() > letters {
-                    self.quiet(MARGIN, HEADER + height, line.trim_end());
+                    self.write_quiet(MARGIN, HEADER + height, line.trim_end());
                     height += NOTE;
                     line = "   ".to_owned();
                 }
                 line.push(' ');
                 line.push_str(name.trim_end());
             }
-            self.quiet(MARGIN, HEADER + height, &line);
+            self.write_quiet(MARGIN, HEADER + height, &line);
             height += NOTE;
         }
         if height > 0.0 { height + NOTE } else { height }
@@ -267,7 +269,7 @@ impl Drawing<'_> {
 
     /// Draws the chains above the residues, each with its name, and with its colour if a track
     /// shows chains.
-    fn chains(&mut self, rows: &Range<usize>, top: f64) {
+    fn draw_chains(&mut self, rows: &Range<usize>, top: f64) {
         let sequence = self.sequence;
         let mut first = rows.start;
         let residues = &sequence.residues[rows.clone()];
@@ -289,7 +291,7 @@ impl Drawing<'_> {
     }
 
     /// Writes the sequence, a letter above each cell.
-    fn sequence(&mut self, rows: &Range<usize>, y: f64) {
+    fn write_sequence(&mut self, rows: &Range<usize>, y: f64) {
         let letters = self.sequence.residues[rows.clone()].iter();
         let letters: String = letters.map(|residue| char::from(residue.aa)).collect();
         let middle = |row| self.x_of(rows, row) + (CELL / 2.0).floor();
@@ -298,7 +300,7 @@ impl Drawing<'_> {
     }
 
     /// Draws a track: its name, and its residues as one path for each colour.
-    fn track(&mut self, track: &Track, rows: &Range<usize>, y: f64) {
+    fn draw_track(&mut self, track: &Track, rows: &Range<usize>, y: f64) {
         let name = (self.left - 8.0, y + 10.0);
         self.svg.text("text end", name, &track.name);
         let classes: Vec<Option<String>> = rows.clone().map(|row| track.class(row)).collect();
@@ -321,18 +323,18 @@ impl Drawing<'_> {
     }
 
     /// Writes what the colours of a track mean.
-    fn legend(&mut self, track: &Track, x: f64, y: f64) {
+    fn write_legend(&mut self, track: &Track, x: f64, y: f64) {
         let Some((min, max)) = track.range else {
             return;
         };
         if track.is_angle {
             let text = format!("-{HALF_TURN} to {HALF_TURN} {}", track.unit);
-            self.scale('a', 5.0, (x, y), &text);
+            self.draw_scale('a', 5.0, (x, y), &text);
             return;
         }
         if track.is_energy() && min < max {
             let range = format!("{} to {}", short(max), short(min));
-            self.scale('v', 2.5, (x, y), &with_unit(&range, &track.unit));
+            self.draw_scale('v', 2.5, (x, y), &with_unit(&range, &track.unit));
             return;
         }
         if track.words.is_empty() {
@@ -342,7 +344,7 @@ impl Drawing<'_> {
                 let range = format!("{} to {}", short(min), short(max));
                 with_unit(&range, &track.unit)
             };
-            self.quiet(x, y + 10.0, &range);
+            self.write_quiet(x, y + 10.0, &range);
             return;
         }
         let (mut left, end) = (x, x + LEGEND - MARGIN - 12.0);
@@ -350,42 +352,42 @@ impl Drawing<'_> {
             let text = &track.words[word];
             let width = 12.0 + (text.len() as f64 * LETTER).floor() + 7.0;
             if left + width > end {
-                self.quiet(left, y + 10.0, "...");
+                self.write_quiet(left, y + 10.0, "...");
                 return;
             }
             self.svg
                 .rect(track.word_class(word), (left, y + 2.0), (9.0, 9.0));
-            self.quiet(left + 12.0, y + 10.0, text);
+            self.write_quiet(left + 12.0, y + 10.0, text);
             left += width;
         }
     }
 
     /// Draws the colours of a scale from its first to its last, each `width` wide, and then `text`.
-    fn scale(&mut self, class: char, width: f64, (x, y): (f64, f64), text: &str) {
+    fn draw_scale(&mut self, class: char, width: f64, (x, y): (f64, f64), text: &str) {
         for step in 0..STEPS {
             let corner = (x + step as f64 * width, y + 2.0);
             self.svg
                 .rect(format_args!("{class}{step}"), corner, (width, 9.0));
         }
-        self.quiet(x + STEPS as f64 * width + 5.0, y + 10.0, text);
+        self.write_quiet(x + STEPS as f64 * width + 5.0, y + 10.0, text);
     }
 
     /// Draws where chains begin, and where a chain is broken.
-    fn boundaries(&mut self, rows: &Range<usize>, top: f64, bottom: f64) {
+    fn draw_boundaries(&mut self, rows: &Range<usize>, top: f64, bottom: f64) {
         let sequence = self.sequence;
         for row in rows.clone().filter(|&row| row > 0) {
             let residue = &sequence.residues[row];
             let x = self.x_of(rows, row);
             if sequence.residues[row - 1].chain != residue.chain {
-                self.vertical("text chain", x, top, bottom);
+                self.draw_vertical("text chain", x, top, bottom);
             } else if residue.break_before {
-                self.vertical("text break", x, top + ABOVE - 3.0, bottom);
+                self.draw_vertical("text break", x, top + ABOVE - 3.0, bottom);
             }
         }
     }
 
     /// Writes residue numbers: the first of a block and of a chain, and every tenth.
-    fn numbers(&mut self, rows: &Range<usize>, bottom: f64) {
+    fn write_numbers(&mut self, rows: &Range<usize>, bottom: f64) {
         let sequence = self.sequence;
         let mut free = 0.0;
         for row in rows.clone() {
@@ -399,7 +401,7 @@ impl Drawing<'_> {
             if !(is_first || is_tenth) {
                 continue;
             }
-            self.vertical("quiet", x, bottom, bottom + 4.0);
+            self.draw_vertical("quiet", x, bottom, bottom + 4.0);
             let mut number = number.to_string();
             if residue.ins_code != 0 {
                 number.push(char::from(residue.ins_code));

@@ -149,7 +149,7 @@ impl Device {
     /// Counts a call. Fails if the device is lost, or is lost by a planned fault of this call.
     pub(super) fn call(&mut self, call: Call) -> Result<()> {
         self.calls.add(call);
-        let planned = self.plan.call();
+        let planned = self.plan.count_call();
         if self.lost.is_none()
             && let Some(error) = planned
         {
@@ -177,7 +177,7 @@ impl Device {
     /// contents, or those that it was filled with. Returns whether there was a loss.
     pub(super) fn revive(&mut self) -> Result<bool> {
         if self.lost.is_some()
-            && let Some(error) = self.plan.revival()
+            && let Some(error) = self.plan.count_revival()
         {
             return Err(error);
         }
@@ -461,7 +461,8 @@ impl Device {
                 let plan = &mut self.plan;
                 let part = run.next_part(node, || {
                     if copies {
-                        plan.copy().unwrap_or_else(|| 1 + random.below(3) as u32)
+                        plan.count_copy()
+                            .unwrap_or_else(|| 1 + random.below(3) as u32)
                     } else {
                         1
                     }
@@ -485,7 +486,7 @@ impl Device {
             _ => None,
         };
         let outcome = match &steps[node].op {
-            Op::Launch { .. } if self.plan.endless() => {
+            Op::Launch { .. } if self.plan.count_endless() => {
                 return self.schedule.stream(stream).queue.push_front(Work::Endless);
             }
             Op::Launch {
@@ -523,7 +524,7 @@ impl Device {
         grid: [u32; 3],
         args: &[u64],
     ) -> Result<()> {
-        if let Some(error) = self.plan.launch() {
+        if let Some(error) = self.plan.count_launch() {
             return Err(error);
         }
         let kernel = self.functions.get(function)?;

@@ -121,7 +121,7 @@ impl SimSlot {
             let capture = device.slot(slot).capture.take();
             device.call(Call::GraphEdit)?;
             let capture = capture.ok_or_else(|| Error::usage("no capture is in progress"))?;
-            let planned = device.plan.capture();
+            let planned = device.plan.count_capture();
             if let Some(error) = capture.invalid.or(planned) {
                 return Err(error);
             }
@@ -158,7 +158,7 @@ impl Device {
             graph
         };
         let Some(id) = into else {
-            if let Some(error) = self.plan.graph() {
+            if let Some(error) = self.plan.count_graph() {
                 return Err(error);
             }
             let id = self.slot(slot).graphs.insert(graph);
@@ -167,8 +167,8 @@ impl Device {
         let old = self.slot(slot).graphs.get_mut(id)?;
         check_same_build(old.order.is_captured(), graph.order.is_captured())?;
         let refused = match old.difference(&graph) {
-            None => self.plan.update(),
-            Some(_) => self.plan.graph(),
+            None => self.plan.count_update(),
+            Some(_) => self.plan.count_graph(),
         };
         let old = self.slot(slot).graphs.get_mut(id)?;
         if let Some(error) = refused {
@@ -286,7 +286,7 @@ unsafe impl DeviceSlot for SimSlot {
         self.check_changeable(graph)?;
         self.call(Call::GraphEdit, |device, _, slot| {
             let step = device.resolve(slot, op)?;
-            let refused = device.plan.params();
+            let refused = device.plan.count_params();
             let graph = device.slot(slot).graphs.get_mut(graph)?;
             if node >= graph.steps.len() {
                 return Err(Error::usage("the graph has no such operation"));

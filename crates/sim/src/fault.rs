@@ -208,7 +208,7 @@ impl Plan {
     }
 
     /// Counts an allocation. Returns the error that is planned for it.
-    pub(super) fn allocation(&mut self, bytes: usize) -> Option<Error> {
+    pub(super) fn count_allocation(&mut self, bytes: usize) -> Option<Error> {
         let allocation = take(&mut self.allocations);
         let planned = self.faults.iter().any(|fault| match *fault {
             Fault::OutOfMemory { allocation: at } => at == allocation,
@@ -221,14 +221,15 @@ impl Plan {
         })
     }
 
-    pub(super) fn submission(&mut self) -> Option<Error> {
+    /// Counts a submission. Returns the error that is planned for it.
+    pub(super) fn count_submission(&mut self) -> Option<Error> {
         let submission = take(&mut self.submissions);
         let planned = self.faults.contains(&Fault::Submission { submission });
         planned.then(|| device("the launch was refused, as planned", 701))
     }
 
     /// Counts a call. Returns the loss that is planned for it.
-    pub(super) fn call(&mut self) -> Option<Error> {
+    pub(super) fn count_call(&mut self) -> Option<Error> {
         let call = take(&mut self.calls);
         if self.faults.contains(&Fault::Killed { call }) {
             return Some(killed_error());
@@ -252,7 +253,7 @@ impl Plan {
         self.is_captured_elsewhere().then(|| device(message, 900))
     }
 
-    /// The number of calls that delay the next kernel, if planned.
+    /// The number of calls that delay the kernel of the next launch, if planned.
     pub(super) fn slow(&self) -> Option<u64> {
         self.faults.iter().find_map(|fault| match *fault {
             Fault::Slow { launch, calls } if launch == self.launches => Some(calls),
@@ -261,7 +262,7 @@ impl Plan {
     }
 
     /// Counts a revival. Returns the error that is planned for it.
-    pub(super) fn revival(&mut self) -> Option<Error> {
+    pub(super) fn count_revival(&mut self) -> Option<Error> {
         let revival = take(&mut self.revivals);
         if self.faults.contains(&Fault::KilledStart { revival }) {
             return Some(killed_error());
@@ -273,22 +274,23 @@ impl Plan {
         })
     }
 
-    pub(super) fn launch(&mut self) -> Option<Error> {
+    /// Counts a launch. Returns the error that is planned for it.
+    pub(super) fn count_launch(&mut self) -> Option<Error> {
         let launch = take(&mut self.launches);
         let planned = self.faults.contains(&Fault::Kernel { launch });
         planned.then(|| device("a kernel met an illegal address, as planned", 700))
     }
 
-    /// Whether the next kernel never ends.
-    pub(super) fn endless(&mut self) -> bool {
+    /// Whether the next kernel never ends, as planned. If so, counts its launch.
+    pub(super) fn count_endless(&mut self) -> bool {
         let launch = self.launches;
         let planned = self.faults.contains(&Fault::Endless { launch });
         self.launches += u64::from(planned);
         planned
     }
 
-    /// The number of parts of the next copy, if planned.
-    pub(super) fn copy(&mut self) -> Option<u32> {
+    /// Counts a copy. Returns the number of its parts, if planned.
+    pub(super) fn count_copy(&mut self) -> Option<u32> {
         let copy = take(&mut self.copies);
         self.faults.iter().find_map(|fault| match *fault {
             Fault::SlowCopy { copy: at, parts } if at == copy => Some(parts),
@@ -296,14 +298,15 @@ impl Plan {
         })
     }
 
-    pub(super) fn capture(&mut self) -> Option<Error> {
+    /// Counts a capture. Returns the error that is planned for it.
+    pub(super) fn count_capture(&mut self) -> Option<Error> {
         let capture = take(&mut self.captures);
         let planned = self.faults.contains(&Fault::Capture { capture });
         planned.then(|| device("the capture was invalidated, as planned", 901))
     }
 
     /// Counts a graph. Returns the error that is planned for it.
-    pub(super) fn graph(&mut self) -> Option<Error> {
+    pub(super) fn count_graph(&mut self) -> Option<Error> {
         let graph = take(&mut self.graphs);
         let planned = self.faults.contains(&Fault::Graph { graph });
         planned.then(|| {
@@ -312,7 +315,8 @@ impl Plan {
         })
     }
 
-    pub(super) fn params(&mut self) -> Option<Error> {
+    /// Counts a change of parameters. Returns the error that is planned for it.
+    pub(super) fn count_params(&mut self) -> Option<Error> {
         let change = take(&mut self.changes);
         let planned = self.faults.contains(&Fault::Params { change });
         planned.then(|| device("the parameters were refused, as planned", 1))
@@ -327,7 +331,8 @@ impl Plan {
         self.faults.contains(&Fault::Loop(mistake))
     }
 
-    pub(super) fn update(&mut self) -> Option<Error> {
+    /// Counts an update of a graph. Returns the error that is planned for it.
+    pub(super) fn count_update(&mut self) -> Option<Error> {
         let update = take(&mut self.updates);
         let planned = self.faults.contains(&Fault::Update { update });
         planned.then(|| device("the update was refused, as planned", 910))

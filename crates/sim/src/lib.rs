@@ -160,7 +160,7 @@ impl SimBackend {
     fn take(&self, space: Space, bytes: usize) -> Result<Allocation> {
         let mut device = self.enter("an allocation")?;
         device.call(Call::Allocation)?;
-        device.plan.allocation(bytes).map_or(Ok(()), Err)?;
+        device.plan.count_allocation(bytes).map_or(Ok(()), Err)?;
         let host = match space {
             Space::Pinned => Some(device.memory.fresh(bytes)?),
             Space::Device => None,
@@ -240,7 +240,7 @@ unsafe impl Backend for SimBackend {
         let (_, sizes) = Layout::for_slots(buffers, slots)?;
         for bytes in sizes {
             device.call(Call::Allocation)?;
-            device.plan.allocation(bytes).map_or(Ok(()), Err)?;
+            device.plan.count_allocation(bytes).map_or(Ok(()), Err)?;
         }
         let mut opened = Vec::with_capacity(slots);
         for _ in 0..slots {

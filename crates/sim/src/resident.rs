@@ -58,7 +58,7 @@ impl SimLoop {
             let mut device = shared.device.lock();
             device.enter();
             device.call(Call::GraphEdit)?;
-            device.plan.graph().map_or(Ok(()), Err)?;
+            device.plan.count_graph().map_or(Ok(()), Err)?;
             let graph = device.slot(slot).graphs.get(graph)?.clone();
             device.add_loop(slot, graph, residency)
         };

@@ -193,7 +193,7 @@ impl Device {
         if let Some(error) = &self.slot(slot).gone {
             return Err(error.clone());
         }
-        let Some(error) = self.plan.submission() else {
+        let Some(error) = self.plan.count_submission() else {
             return Ok(());
         };
         if !self.supervised {

@@ -65,7 +65,7 @@ impl Generators {
     /// # Errors
     /// [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) if the generators together list more
     /// than `max` chains.
-    pub(super) fn list<'a>(
+    pub(super) fn add_chains<'a>(
         &mut self,
         chains: impl Iterator<Item = Cow<'a, str>>,
         max: u32,

@@ -172,13 +172,14 @@ impl Dcd {
             frames_start,
         };
         if let Some(free) = free {
-            dcd.fixed = Some(dcd.fixed(&free)?);
+            dcd.fixed = Some(dcd.read_fixed_atoms(&free)?);
         }
         Ok(dcd)
     }
 
-    /// The atoms that are fixed, where `free` lists the others, from 1.
-    fn fixed(&self, free: &[u8]) -> Result<FixedAtoms> {
+    /// Reads the positions of all atoms from frame 0, as later frames have those of the free atoms
+    /// alone. `free` lists these, from 1.
+    fn read_fixed_atoms(&self, free: &[u8]) -> Result<FixedAtoms> {
         let mut place = vec![None; self.atoms as usize];
         let free = free.chunks_exact(4);
         let count = free.len() as u32;

@@ -100,27 +100,27 @@ impl Plot {
         let size = (room.width(), room.choose(360.0, 300.0));
         let mut svg = Svg::default();
         if let Some(frame) = self.frame(room, size) {
-            self.grid(&mut svg, &frame, size);
+            self.draw_grid(&mut svg, &frame, size);
             if let Some((one, other)) = self.shaded {
                 let mut around = frame.along(&self.lines[one]);
                 around.extend(frame.along(&self.lines[other]).into_iter().rev());
                 svg.polygon(format_args!("{} shade", Ink::Sky), &around);
             }
             if let Some(gap) = &self.gap {
-                self.gap(&mut svg, &frame, gap);
+                self.draw_gap(&mut svg, &frame, gap);
             }
             for line in &self.lines {
                 draw(&mut svg, &frame, line);
             }
             if room == ScreenWidth::Wide {
-                self.names(&mut svg, &frame);
+                self.write_names(&mut svg, &frame);
             }
         }
         svg.element(size, Some(label))
     }
 
     /// Draws a line from one line of the chart to another, with a text to its right.
-    fn gap(&self, svg: &mut Svg, frame: &PlotFrame, gap: &Gap) {
+    fn draw_gap(&self, svg: &mut Svg, frame: &PlotFrame, gap: &Gap) {
         let end = |line: usize| {
             let mut dots = self.lines.get(line)?.dots.iter();
             let dot = dots.find(|dot| dot.x == gap.x)?;
@@ -165,7 +165,7 @@ impl Plot {
     }
 
     /// Draws the lines of the grid, the ticks and the axes' labels.
-    fn grid(&self, svg: &mut Svg, frame: &PlotFrame, size: Xy) {
+    fn draw_grid(&self, svg: &mut Svg, frame: &PlotFrame, size: Xy) {
         let &PlotFrame {
             left,
             right,
@@ -197,7 +197,7 @@ impl Plot {
 
     /// Writes the names of the lines on the right, each with a sample of its line. A name stands next
     /// to the end of its line, or as near to it as the other names allow.
-    fn names(&self, svg: &mut Svg, frame: &PlotFrame) {
+    fn write_names(&self, svg: &mut Svg, frame: &PlotFrame) {
         let mut names: Vec<(f64, f64, &Line)> = Vec::new();
         for line in &self.lines {
             let places = frame.along(line);

@@ -142,7 +142,7 @@ impl RowChart {
                 svg.text(class, (2.0, y + HEADING / 2.0 + 7.4), &heading);
                 y += HEADING;
             }
-            let middle = self.words(svg, frame, row, y);
+            let middle = self.write_words(svg, frame, row, y);
             y += frame.row();
             // The lines across a row end before the words above and below it.
             let half = frame.room.choose(12.5, 9.0);
@@ -164,7 +164,7 @@ impl RowChart {
     }
 
     /// Writes a row's label and its value, and draws its track. Returns the middle of the track.
-    fn words(&self, svg: &mut Svg, frame: &RowFrame, row: &ChartRow, top: f64) -> f64 {
+    fn write_words(&self, svg: &mut Svg, frame: &RowFrame, row: &ChartRow, top: f64) -> f64 {
         let middle = match frame.room {
             ScreenWidth::Wide => {
                 let middle = top + frame.row() / 2.0;

@@ -120,7 +120,7 @@ impl Format for ArrowFile {
             ColumnData::Texts(arrays) => self.encoding.column(field, &dictionary.keys(&arrays)?),
         });
         let columns = columns.collect::<Result<Vec<_>>>()?;
-        self.file.batch(&columns)
+        self.file.write_batch(&columns)
     }
 
     fn finish(self) -> Result<Option<File>> {

@@ -33,8 +33,9 @@ impl<'a> ColumnSources<'a> {
     }
 }
 
-/// The name of a column that a table has anyway, and annotations bring again.
-pub fn name_taken(
+/// The first name that two columns of one table have, and the table. Columns of annotations and of kernels of the
+/// user's come after those that a table has anyway.
+pub fn find_repeated_name(
     sources: ColumnSources<'_>,
     optional: OptionalColumns,
 ) -> Option<(OutputTable, String)> {

@@ -221,7 +221,7 @@ impl IpcFile {
         let mut start = MAGIC.to_vec();
         start.resize(ALIGNMENT, 0);
         file.write(&start)?;
-        file.message(&message.ipc_message, [])?;
+        file.write_message(&message.ipc_message, [])?;
         Ok(file)
     }
 
@@ -229,10 +229,10 @@ impl IpcFile {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub(super) fn batch(&mut self, columns: &[EncodedColumn]) -> Result<()> {
+    pub(super) fn write_batch(&mut self, columns: &[EncodedColumn]) -> Result<()> {
         let message = self.encoding.message(columns);
         let buffers = columns.iter().flat_map(|column| &column.buffers);
-        let block = self.message(&message, buffers)?;
+        let block = self.write_message(&message, buffers)?;
         self.batches.push(block);
         Ok(())
     }
@@ -256,7 +256,7 @@ impl IpcFile {
         let dictionaries = dictionaries.into_iter().map(|encoded| {
             // Its buffers are padded.
             let body = BodyBuffer(vec![Bytes::from_vec(encoded.arrow_data)]);
-            self.message(&encoded.ipc_message, [&body])
+            self.write_message(&encoded.ipc_message, [&body])
         });
         let dictionaries = dictionaries.collect::<Result<Vec<Block>>>()?;
         // The end of a stream: a message without a length.
@@ -283,7 +283,7 @@ impl IpcFile {
     }
 
     /// Writes a message and the buffers of its body, and returns where it is.
-    fn message<'a>(
+    fn write_message<'a>(
         &mut self,
         message: &[u8],
         buffers: impl IntoIterator<Item = &'a BodyBuffer>,

@@ -39,7 +39,7 @@ pub use arrow_batches::{TableBatch, send};
 use arrow_file::file_schema;
 use arrow_schema::SchemaRef;
 pub use cell::{Cell, decimals};
-pub use columns::{ColumnSources, identifying_columns, identifying_columns_of, name_taken};
+pub use columns::{ColumnSources, find_repeated_name, identifying_columns, identifying_columns_of};
 pub use coordinates::Coordinates;
 use crossbeam_channel::Sender;
 use part_file::{CompletePart, FileSpec, publish};

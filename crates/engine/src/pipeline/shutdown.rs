@@ -31,7 +31,7 @@ impl<W: Workload> Engine<W> {
         };
         let message = format!("the engine was shut down, and not done after {timeout:?}");
         let reason = Error::new(ErrorKind::Closed, message);
-        unfinished.0.dispatcher().give_up_waiting(reason);
+        unfinished.0.dispatcher().end_and_answer_waiting(reason);
         Err(unfinished)
     }
 

@@ -109,7 +109,7 @@ impl Buckets {
     }
 }
 
-/// Refuses capacities of which one does not fit in the next.
+/// Refuses capacities of which one does not fit in the next, and no capacity at all.
 pub(crate) fn check_ladder(capacities: impl Iterator<Item = Extent>) -> Result<()> {
     let mut previous: Option<Extent> = None;
     for capacity in capacities {

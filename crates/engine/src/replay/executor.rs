@@ -205,12 +205,12 @@ impl Executor {
             checked.within(|| format!("verification in bucket {bucket}"))
         } else {
             let timed = if is_timed {
-                ready.timed(slot, bindings, declared, policy.build)
+                ready.make_timed_submission(slot, bindings, declared, policy.build)
             } else {
                 None
             };
             replay.timed = timed.is_some();
-            let submission = timed.unwrap_or_else(|| ready.untimed());
+            let submission = timed.unwrap_or_else(|| ready.untimed_submission());
             ready.submit(slot, submission, live, &mut replay)
         };
         *is_verified |= replay.verified > 0 && ready.graph.is_some();

@@ -126,14 +126,14 @@ impl ReadyBatch {
     }
 
     /// A submission without timestamps.
-    pub(super) fn untimed(&self) -> Submission {
+    pub(super) fn untimed_submission(&self) -> Submission {
         self.graph.map_or(Submission::Launches, Submission::Graph)
     }
 
     /// A submission with timestamps: between the calls, or in a graph of their own, which is made
     /// for the first timed batch; `None` if the device refused that. A loop on the device notes
     /// the times of each batch anyway.
-    pub(super) fn timed(
+    pub(super) fn make_timed_submission(
         &mut self,
         slot: &mut dyn DeviceSlot,
         bindings: &Bindings,
@@ -141,7 +141,7 @@ impl ReadyBatch {
         build: Build,
     ) -> Option<Submission> {
         if self.is_resident {
-            return Some(self.untimed());
+            return Some(self.untimed_submission());
         }
         if self.graph.is_none() {
             return Some(Submission::TimedLaunches);

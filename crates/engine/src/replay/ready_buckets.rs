@@ -243,7 +243,7 @@ impl ReadyBuckets {
                 }
             }
         }
-        self.ready_as_launches(slot, bucket, error)?;
+        self.fall_back_to_launches(slot, bucket, error)?;
         replay.as_launches = 1;
         Ok(bucket)
     }
@@ -255,13 +255,13 @@ impl ReadyBuckets {
     pub(super) fn make_ready(&mut self, slot: &mut dyn DeviceSlot, bucket: usize) -> Result<()> {
         match self.try_ready(slot, bucket, &mut Replay::default())? {
             None => Ok(()),
-            Some(error) => self.ready_as_launches(slot, bucket, error),
+            Some(error) => self.fall_back_to_launches(slot, bucket, error),
         }
     }
 
     /// Falls back to launches for a bucket whose graph could not be made, if the policy allows
     /// that. Otherwise returns the error of the graph.
-    fn ready_as_launches(
+    fn fall_back_to_launches(
         &mut self,
         slot: &mut dyn DeviceSlot,
         bucket: usize,

@@ -58,7 +58,7 @@ pub(super) fn run_twice(
         .within(|| "as launches")?;
     let first = Results::read(&*slot, bindings, live)?;
     reset(slot, bindings, &inputs, replay).within(|| "reset of buffers")?;
-    ready.submit(slot, ready.untimed(), live, replay)?;
+    ready.submit(slot, ready.untimed_submission(), live, replay)?;
     wait_within(slot, policy.deadline)?;
     let second = Results::read(&*slot, bindings, live)?;
     let names = match ready.graph {

@@ -70,10 +70,10 @@ pub(super) fn draw(
         let about = summarize_stage(noun, &of_stage, &shown);
         drawing.draw_heading(name, &about);
         match stage {
-            KERNELS => kernels(&mut drawing, &of_stage, &shown, &edges, is_line),
+            KERNELS => draw_kernels(&mut drawing, &of_stage, &shown, &edges, is_line),
             _ => {
                 for &node in &of_stage {
-                    drawing.chip(ink, &shown[node].name, &shown[node].about);
+                    drawing.draw_box(ink, &shown[node].name, &shown[node].about);
                 }
                 drawing.end_row();
             }
@@ -128,7 +128,7 @@ fn summarize_stage(noun: &str, of_stage: &[usize], shown: &[Shown]) -> String {
 
 /// Draws the kernels: numbered, and a row for each step, which is after those that its kernels
 /// wait for.
-fn kernels(
+fn draw_kernels(
     drawing: &mut Drawing,
     of_stage: &[usize],
     shown: &[Shown],
@@ -155,7 +155,7 @@ fn kernels(
     }
     for step in 0..=steps.iter().copied().max().unwrap_or(0) {
         if !is_line {
-            drawing.label(&format!("step {}", step + 1));
+            drawing.draw_label(&format!("step {}", step + 1));
         }
         for (place, &node) in of_stage.iter().enumerate() {
             if steps[place] != step {
@@ -171,7 +171,7 @@ fn kernels(
                 _ => format!(", after {}", after.join(" ")),
             };
             let name = format!("{} {name}", place + 1);
-            drawing.chip(Ink::Orange, &name, &format!("{about}{after}"));
+            drawing.draw_box(Ink::Orange, &name, &format!("{about}{after}"));
         }
         drawing.end_row();
     }
@@ -192,12 +192,12 @@ impl Drawing {
     }
 
     /// Writes to the left of a row.
-    fn label(&mut self, text: &str) {
+    fn draw_label(&mut self, text: &str) {
         self.svg.text(Ink::Quiet, (MARGIN, self.y + 24.0), text);
     }
 
     /// Draws a box with two lines of text; begins a row if there is no room.
-    fn chip(&mut self, ink: Ink, name: &str, about: &str) {
+    fn draw_box(&mut self, ink: Ink, name: &str, about: &str) {
         let letters = name.chars().count().max(about.chars().count());
         let width = (letters as f64 * LETTER + 22.0).min(WIDTH - MARGIN - LEFT);
         if self.x > LEFT && self.x + width > WIDTH - MARGIN {

@@ -353,7 +353,7 @@ impl Builder {
     }
 
     /// Adds an owner of atoms whose roles are still to come.
-    fn own(&mut self, source: ChemistrySource, atoms: Range<usize>) {
+    fn add_owner(&mut self, source: ChemistrySource, atoms: Range<usize>) {
         let owner = self.chemistry.sources.len() as u32;
         if self.chemistry.roles.len() < atoms.end {
             self.skip_to(atoms.end);
@@ -367,7 +367,7 @@ impl Builder {
         let is_known = known.is_some_and(|known| known.has_all(&self.name[atoms.clone()]));
         match known.filter(|_| is_known) {
             Some(known) => {
-                self.own(ChemistrySource::Names, atoms.clone());
+                self.add_owner(ChemistrySource::Names, atoms.clone());
                 self.add_known(known, atoms);
             }
             None => {
@@ -378,7 +378,7 @@ impl Builder {
                     let perceived = self.perceive(&range, &StatedLigandBonds::default());
                     (ChemistrySource::Geometry, perceived)
                 });
-                self.own(source, atoms.clone());
+                self.add_owner(source, atoms.clone());
                 let (groups, bonds) = (self.chemistry.groups.len(), self.chemistry.bonds.len());
                 self.add_perceived(perceived, &range);
                 self.link_nitrogen(atoms, groups, bonds);
@@ -444,7 +444,7 @@ impl Builder {
                 None if states_all_bonds(ligand) => ChemistrySource::Conect,
                 None => ChemistrySource::Geometry,
             };
-            self.own(source, atoms.clone());
+            self.add_owner(source, atoms.clone());
             if let Some((_, known)) = known {
                 let atoms: Vec<u32> = atoms.map(|atom| atom as u32).collect();
                 self.add_perceived(known, &atoms);

@@ -44,7 +44,7 @@ pub(super) fn parse(text: &str, columns: &[(&str, ValueType)]) -> Result<Conditi
         columns,
         named: Vec::new(),
     };
-    let root = parser.any()?;
+    let root = parser.parse_any()?;
     if parser.token() != Token::End {
         return Err(parser.unexpected("`and`, `or` or the end"));
     }
@@ -203,29 +203,29 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn any(&mut self) -> Result<Node> {
-        let mut parts = vec![self.all()?];
+    fn parse_any(&mut self) -> Result<Node> {
+        let mut parts = vec![self.parse_all()?];
         while self.takes_word("or") {
-            parts.push(self.all()?);
+            parts.push(self.parse_all()?);
         }
         Ok(one_or(parts, Node::Any))
     }
 
-    fn all(&mut self) -> Result<Node> {
-        let mut parts = vec![self.part()?];
+    fn parse_all(&mut self) -> Result<Node> {
+        let mut parts = vec![self.parse_part()?];
         while self.takes_word("and") {
-            parts.push(self.part()?);
+            parts.push(self.parse_part()?);
         }
         Ok(one_or(parts, Node::All))
     }
 
     /// Parses a test, a negation, or a condition in parentheses. The depth is limited, as each
     /// level is a call on the stack.
-    fn part(&mut self) -> Result<Node> {
+    fn parse_part(&mut self) -> Result<Node> {
         let position = self.position();
         let is_not = self.takes_word("not");
         if !is_not && !self.takes_sign("(") {
-            return self.test();
+            return self.parse_test();
         }
         if self.depth == DEPTH_MAX {
             let message = format!("more than {DEPTH_MAX} parentheses and `not` inside each other");
@@ -233,9 +233,9 @@ impl<'a> Parser<'a> {
         }
         self.depth += 1;
         let inner = if is_not {
-            not(self.part()?)
+            not(self.parse_part()?)
         } else {
-            self.any()?
+            self.parse_any()?
         };
         self.depth -= 1;
         if !is_not {
@@ -245,8 +245,8 @@ impl<'a> Parser<'a> {
     }
 
     /// Parses a test of one column.
-    fn test(&mut self) -> Result<Node> {
-        let (name, value_type) = self.column()?;
+    fn parse_test(&mut self) -> Result<Node> {
+        let (name, value_type) = self.parse_column()?;
         let index = self.named.iter().position(|known| known == name);
         let index = index.unwrap_or_else(|| {
             self.named.push(name.to_owned());
@@ -264,9 +264,9 @@ impl<'a> Parser<'a> {
         let is_not = self.takes_word("not");
         if self.takes_word("in") {
             self.expect_sign("(")?;
-            let mut literals = vec![self.literal(name, value_type)?];
+            let mut literals = vec![self.parse_literal(name, value_type)?];
             while self.takes_sign(",") {
-                literals.push(self.literal(name, value_type)?);
+                literals.push(self.parse_literal(name, value_type)?);
             }
             self.expect_sign(")")?;
             let is_one = test(Test::OneOf(literals));
@@ -278,7 +278,7 @@ impl<'a> Parser<'a> {
                 let message = format!("`contains` needs a column of texts, and {name} holds none");
                 return Err(error_at(position, &message).fix("write a comparison"));
             }
-            let Literal::Text(part) = self.literal(name, value_type)? else {
+            let Literal::Text(part) = self.parse_literal(name, value_type)? else {
                 unreachable!("a text column has texts");
             };
             let contains = test(Test::Contains(part));
@@ -300,7 +300,7 @@ impl<'a> Parser<'a> {
             let message = format!("{name} is true or false, which have no order");
             return Err(error_at(position, &message).fix(format!("write {name}, or not {name}")));
         }
-        let literal = self.literal(name, value_type)?;
+        let literal = self.parse_literal(name, value_type)?;
         Ok(match sign {
             "==" => test(Test::OneOf(vec![literal])),
             "<" => test(Test::Less(literal)),
@@ -312,7 +312,7 @@ impl<'a> Parser<'a> {
     }
 
     /// The column that the token names, and the type of its values.
-    fn column(&mut self) -> Result<(&'a str, ValueType)> {
+    fn parse_column(&mut self) -> Result<(&'a str, ValueType)> {
         let Token::Word(word) = self.token() else {
             return Err(self.unexpected("a column"));
         };
@@ -344,7 +344,7 @@ impl<'a> Parser<'a> {
     }
 
     /// A value for the column `name`.
-    fn literal(&mut self, name: &str, value_type: ValueType) -> Result<Literal> {
+    fn parse_literal(&mut self, name: &str, value_type: ValueType) -> Result<Literal> {
         let literal = match (value_type, self.token()) {
             (ValueType::Text, Token::Quoted(text)) => Some(Literal::Text(unquoted(text))),
             (ValueType::Flag, Token::Word(word)) => match word.to_ascii_lowercase().as_str() {

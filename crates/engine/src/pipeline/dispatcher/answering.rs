@@ -69,7 +69,7 @@ impl<W: Workload> Dispatcher<W> {
 
     #[cfg(not(loom))]
     /// Ends the engine, and answers the batches that have no slot with the reason.
-    pub(in crate::pipeline) fn give_up_waiting(&self, reason: Error) {
+    pub(in crate::pipeline) fn end_and_answer_waiting(&self, reason: Error) {
         use crate::pipeline::{batch::Entry, counters::add};
         self.shared.ended.end(reason.clone());
         let waiting: Vec<_> = self.queue.lock().clear().collect();

@@ -118,7 +118,7 @@ impl Timeline {
         let on_device = self.on_device(&shown).unwrap_or_default();
         draw_heading(&mut svg, &sentence, &on_device, &title);
         let is_timed = self.spans.iter().any(|span| span.kind.is_of_device());
-        legend(&mut svg, is_timed);
+        draw_legend(&mut svg, is_timed);
         let rows = self.rows();
         let stages = 182.0;
         let slots = stages + 10.0 + SECTION + rows.len() as f64 * ROW_STEP;
@@ -128,43 +128,48 @@ impl Timeline {
         };
         let slots_drawn = self.slots.min(SLOTS_DRAWN_MAX);
         let end = slots + headings + slots_drawn as f64 * ROW_STEP;
-        axis(&mut svg, &shown, AXIS, end - ROW_STEP + ROW + 4.0);
-        let mut draw = Drawing {
+        draw_axis(&mut svg, &shown, AXIS, end - ROW_STEP + ROW + 4.0);
+        let mut drawing = Drawing {
             svg,
             y: stages,
             shown,
         };
-        draw.section("Stages", "share of the time shown");
-        let busy: Vec<f64> = rows.iter().map(|row| self.busy(row, &draw.shown)).collect();
+        drawing.draw_section("Stages", "share of the time shown");
+        let busy: Vec<f64> = rows
+            .iter()
+            .map(|row| self.busy(row, &drawing.shown))
+            .collect();
         let bounding = bounding(&rows, &busy, statistics);
         for (place, (row, share)) in rows.iter().zip(&busy).enumerate() {
             let mark = (bounding == Some(place)).then(|| mark(statistics));
             match row.device {
-                None => draw.label(row.name, mark.is_some()),
-                Some(device) => draw.label(&format!("{device}: {}", row.name), mark.is_some()),
+                None => drawing.draw_label(row.name, mark.is_some()),
+                Some(device) => {
+                    drawing.draw_label(&format!("{device}: {}", row.name), mark.is_some())
+                }
             }
             for kind in row.kinds {
                 let of_kind = self.spans.iter().filter(|span| span.kind == *kind);
                 for span in of_kind.filter(|span| self.is_of(row.device, span)) {
-                    draw.bar(span, 0.0, false);
+                    drawing.draw_bar(span, 0.0, false);
                 }
             }
-            draw.share(*share, mark);
+            drawing.draw_share(*share, mark);
         }
-        draw.y = slots;
+        drawing.y = slots;
         let share_of = "share of the time in use";
         let mut section = None;
         for slot in 0..slots_drawn {
             let device = self.device_of(slot);
             if section.is_some_and(|before| before != device) {
-                draw.y += 10.0 + SECTION;
+                drawing.y += 10.0 + SECTION;
             }
             if section.replace(device) != Some(device) {
                 let of_device = self.device_title(device);
                 let of_device = of_device.map(|name| format!("Slots of {name}"));
-                draw.section(of_device.as_deref().unwrap_or("Slots"), share_of);
+                drawing.draw_section(of_device.as_deref().unwrap_or("Slots"), share_of);
             }
-            draw.label(&format!("slot {slot}"), false);
+            drawing.draw_label(&format!("slot {slot}"), false);
             let of_slot = self.spans.iter().filter(|span| span.slot == slot);
             let (of_device, others): (Vec<&Span>, Vec<&Span>) = of_slot
                 .filter(|span| IN_SLOT.contains(&span.kind) || span.kind.is_of_device())
@@ -175,13 +180,13 @@ impl Timeline {
                 SpanKind::Kernels
             };
             for span in &others {
-                draw.bar(span, 0.0, span.kind == numbered);
+                drawing.draw_bar(span, 0.0, span.kind == numbered);
             }
             for span in &of_device {
-                draw.bar(span, 4.0, span.kind == numbered);
+                drawing.draw_bar(span, 4.0, span.kind == numbered);
             }
-            let share = self.covered(IN_SLOT, |span| span.slot == slot, &draw.shown);
-            draw.share(share, None);
+            let share = self.covered(IN_SLOT, |span| span.slot == slot, &drawing.shown);
+            drawing.draw_share(share, None);
         }
         let left_out = self.slots - slots_drawn;
         let left_out = (left_out > 0).then(|| format!("{left_out} further slots are not drawn."));
@@ -199,9 +204,9 @@ impl Timeline {
         let mut y = end;
         for note in notes {
             y += 18.0;
-            draw.svg.text(Ink::Quiet, (LEFT, y), note);
+            drawing.svg.text(Ink::Quiet, (LEFT, y), note);
         }
-        file(draw.svg, y + 16.0, &sentence)
+        file(drawing.svg, y + 16.0, &sentence)
     }
 
     /// The rows of the drawing from the top: stages, those on a device once for each device.
@@ -425,7 +430,7 @@ struct Drawing {
 
 impl Drawing {
     /// Writes a heading above the rows that follow.
-    fn section(&mut self, name: &str, about: &str) {
+    fn draw_section(&mut self, name: &str, about: &str) {
         let y = self.y - 10.0;
         self.svg.text("text section", (24.0, y), name);
         let quiet = format_args!("{} end", Ink::Quiet);
@@ -433,7 +438,7 @@ impl Drawing {
     }
 
     /// Writes the name of a row to its left, and draws its empty track.
-    fn label(&mut self, name: &str, strong: bool) {
+    fn draw_label(&mut self, name: &str, strong: bool) {
         let class = if strong {
             "text end strong"
         } else {
@@ -446,7 +451,7 @@ impl Drawing {
 
     /// Draws the part of a span that is shown, `inset` from the edges of its row, with the number
     /// of its batch if that fits.
-    fn bar(&mut self, span: &Span, inset: f64, numbered: bool) {
+    fn draw_bar(&mut self, span: &Span, inset: f64, numbered: bool) {
         let Some((start, end)) = self.shown.cut(span) else {
             return;
         };
@@ -467,7 +472,7 @@ impl Drawing {
     }
 
     /// Ends a row with its share, and with `mark` if it bounds the run.
-    fn share(&mut self, share: f64, mark: Option<&str>) {
+    fn draw_share(&mut self, share: f64, mark: Option<&str>) {
         let class = if mark.is_some() {
             "text end strong"
         } else {
@@ -484,7 +489,7 @@ impl Drawing {
 }
 
 /// Writes what each colour stands for.
-fn legend(svg: &mut Svg, is_timed: bool) {
+fn draw_legend(svg: &mut Svg, is_timed: bool) {
     const ENTRIES: [(SpanKind, &str); 9] = [
         (SpanKind::Fill, "filling"),
         (SpanKind::Submit, "submitting, taking"),
@@ -506,7 +511,7 @@ fn legend(svg: &mut Svg, is_timed: bool) {
 }
 
 /// Draws the time axis: ticks at `top`, and lines from there to `bottom`.
-fn axis(svg: &mut Svg, shown: &Shown, top: f64, bottom: f64) {
+fn draw_axis(svg: &mut Svg, shown: &Shown, top: f64, bottom: f64) {
     let (scale, name) = unit(shown.ns() as f64);
     let length = shown.ns() as f64 / scale;
     let step = tick_step(length, 10.0);

@@ -196,7 +196,7 @@ impl<'a> BinaryBlock<'a> {
                 let values = kept.columns.iter().map(|(item, column)| {
                     (*item, column.get(row as usize), FilePlace::Row(name, row))
                 });
-                block.row(kept.category, row, values, &limits)?;
+                block.keep_row(kept.category, row, values, &limits)?;
             }
         }
         block.describe_atoms(table)?;

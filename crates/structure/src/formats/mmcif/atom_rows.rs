@@ -86,14 +86,14 @@ impl<'a> AtomRows<'a> {
 
     pub(super) fn read(&mut self, rows: &mut LoopRows) -> Result<()> {
         while rows.next()? {
-            self.row(rows.edges())?;
+            self.add_row(rows.edges())?;
         }
         Ok(())
     }
 
     /// Adds the atom of a row. `edges` is [`LoopRows::edges`].
     #[inline]
-    pub(super) fn row(&mut self, edges: &[u32]) -> Result<()> {
+    pub(super) fn add_row(&mut self, edges: &[u32]) -> Result<()> {
         let (text, columns) = (self.text, self.columns);
         let span = |item: AtomSiteItem| span_at(edges, columns[item as usize]);
         let mut words = [0; RESIDUE_ITEMS];

@@ -221,7 +221,7 @@ impl<'a> DataBlock<'a> {
     }
 
     /// Keeps the rows of a loop if the category of its first item is kept.
-    pub(super) fn rows(
+    pub(super) fn keep_rows(
         &mut self,
         text: &'a [u8],
         tags: &[&[u8]],
@@ -247,14 +247,14 @@ impl<'a> DataBlock<'a> {
                 let place = FilePlace::Line(text, span.start as u32);
                 (item, &text[span], place)
             });
-            self.row(category, rows.edges()[0], values, limits)?;
+            self.keep_row(category, rows.edges()[0], values, limits)?;
         }
         Ok(())
     }
 
     /// Keeps a row of a category, which starts at `offset`: its values, each after its item and
     /// before its place.
-    pub(in crate::formats) fn row<'p>(
+    pub(in crate::formats) fn keep_row<'p>(
         &mut self,
         category: BlockCategory,
         offset: u32,

@@ -64,8 +64,10 @@ impl<'a> Lexer<'a> {
         let rest = &self.text[start..];
         let span = match rest.first() {
             None => return Ok((start..start, Token::End)),
-            Some(b';') if start == 0 || self.text[start - 1] == b'\n' => self.text_field(start)?,
-            Some(&quote @ (b'\'' | b'"')) => self.quoted(start, quote)?,
+            Some(b';') if start == 0 || self.text[start - 1] == b'\n' => {
+                self.read_text_field(start)?
+            }
+            Some(&quote @ (b'\'' | b'"')) => self.read_quoted(start, quote)?,
             Some(_) => {
                 let len = rest.iter().position(|&byte| is_blank(byte));
                 let len = len.unwrap_or(rest.len());
@@ -120,7 +122,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// Reads a text field: the lines from one that starts with a semicolon to the next one that does.
-    fn text_field(&mut self, start: usize) -> Result<Range<usize>> {
+    fn read_text_field(&mut self, start: usize) -> Result<Range<usize>> {
         let body = start + 1;
         let Some(len) = memmem::find(&self.text[body..], b"\n;") else {
             return Err(self.unterminated_error(start, "text field"));
@@ -133,7 +135,7 @@ impl<'a> Lexer<'a> {
 
     /// Reads a quoted value. A quote ends it only before a blank: `"O5'"` and `'a'b'` are each one
     /// value.
-    fn quoted(&mut self, start: usize, quote: u8) -> Result<Range<usize>> {
+    fn read_quoted(&mut self, start: usize, quote: u8) -> Result<Range<usize>> {
         let body = start + 1;
         for (index, &byte) in self.text.iter().enumerate().skip(body) {
             if byte == quote && self.text.get(index + 1).is_none_or(|&next| is_blank(next)) {

@@ -74,7 +74,7 @@ pub(super) fn read(text: &[u8], options: ReadOptions, table: &mut AtomTable) -> 
                     AtomRows::new(text, &tags, options.models, table)?.read(&mut rows)?;
                     block.has_atoms = true;
                 } else {
-                    block.rows(text, &tags, &mut rows, &limits)?;
+                    block.keep_rows(text, &tags, &mut rows, &limits)?;
                 }
                 lexer.seek(rows.pos());
             }
@@ -86,7 +86,7 @@ pub(super) fn read(text: &[u8], options: ReadOptions, table: &mut AtomTable) -> 
         let (tags, mut edges): (Vec<_>, Vec<_>) = block.atom.iter().copied().unzip();
         edges.push([0, 0]);
         let mut atoms = AtomRows::new(text, &tags, options.models, table)?;
-        atoms.row(edges.as_flattened())?;
+        atoms.add_row(edges.as_flattened())?;
     }
     if table.atoms.is_empty() {
         return Err(content.error());

@@ -60,7 +60,7 @@ pub(super) fn generators(
         };
         out.add(expression.evaluate(&mut evaluated)?);
         let chains = without_blanks(chains);
-        out.list(chains.split(',').map(Cow::from), limits.chains_max)
+        out.add_chains(chains.split(',').map(Cow::from), limits.chains_max)
             .map_err(|error| place.locate(error))?;
     }
     Ok(())

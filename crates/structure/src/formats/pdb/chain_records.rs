@@ -12,7 +12,7 @@ use crate::text8::text8;
 
 impl PdbReader<'_> {
     /// Reads the components of a SEQRES line.
-    pub(super) fn sequence(&mut self, line: &[u8]) {
+    pub(super) fn read_sequence(&mut self, line: &[u8]) {
         let columns = padded(line);
         let chain = self.table.names.intern(columns[10..12].trim_ascii());
         let comps = columns[18..70].split(u8::is_ascii_whitespace);
@@ -25,7 +25,7 @@ impl PdbReader<'_> {
 
     /// Reads LINK, or LINKR, which REFMAC writes. Atom and residue are in the columns of atom lines,
     /// and 30 columns further on.
-    pub(super) fn link(&mut self, columns: &Columns) -> Result<()> {
+    pub(super) fn read_link(&mut self, columns: &Columns) -> Result<()> {
         if columns[59..65].trim_ascii() != columns[66..72].trim_ascii() {
             return Ok(());
         }
@@ -42,7 +42,7 @@ impl PdbReader<'_> {
     }
 
     /// Reads DBREF, or DBREF1 and DBREF2, which together hold longer names.
-    pub(super) fn reference(&mut self, columns: &Columns) {
+    pub(super) fn read_reference(&mut self, columns: &Columns) {
         let field = |range: Range<usize>| columns[range].trim_ascii();
         let half = match columns[5] {
             b'2' => self.half_reference.take(),

@@ -2,7 +2,7 @@
 //!
 //! It reads the columns of format 3.3, and customs of other programs: chain ids of two characters and
 //! components of four ([`chain_columns`]), residue numbers above 9999 (five digits, hybrid-36 and
-//! hexadecimal), lines whose fields are too wide or separated by tabs ([`shifted_line`]), files without
+//! hexadecimal), lines whose fields are too wide or separated by tabs ([`read_shifted_line`]), files without
 //! elements, without MODEL records, and that end after the coordinates. What follows END is the next
 //! model, as trajectories of VMD have their frames. Serial numbers are not read, so they may be anything.
 
@@ -74,7 +74,7 @@ pub(super) fn read(text: &[u8], options: ReadOptions, table: &mut AtomTable) -> 
         let mut goes_on = true;
         while line_start < text.len() && goes_on {
             let end = line_end(text, line_start);
-            goes_on = reader.line(line_start, end)?;
+            goes_on = reader.read_line(line_start, end)?;
             line_start = end + 1;
         }
         if line_start >= text.len() || reader.is_complete() {
@@ -166,7 +166,7 @@ struct PdbReader<'a> {
 impl<'a> PdbReader<'a> {
     /// Reads the line from `start` to `end`; false at END, and if the rest of the file is not needed.
     #[inline]
-    fn line(&mut self, start: usize, end: usize) -> Result<bool> {
+    fn read_line(&mut self, start: usize, end: usize) -> Result<bool> {
         let line = &self.text[start..end];
         let Some(first4) = line.first_chunk::<4>() else {
             if is_word(line, b"TER") {
@@ -180,31 +180,31 @@ impl<'a> PdbReader<'a> {
         };
         // Nearly all lines of a file are of these two records, which may be in lower case.
         match upper_case(first4) {
-            ATOM => self.atom(line, start, false).map(|()| true),
-            HETATM => self.atom(line, start, true).map(|()| true),
-            _ => self.other_record(line, start),
+            ATOM => self.read_atom(line, start, false).map(|()| true),
+            HETATM => self.read_atom(line, start, true).map(|()| true),
+            _ => self.read_other_record(line, start),
         }
     }
 
     /// Reads an atom line at `offset` of the text. A line that ends before the coordinates is a
     /// mistake, or has its fields in other columns.
     #[inline]
-    fn atom(&mut self, line: &[u8], offset: usize, is_hetero: bool) -> Result<()> {
+    fn read_atom(&mut self, line: &[u8], offset: usize, is_hetero: bool) -> Result<()> {
         let len = line.len() - usize::from(line.last() == Some(&b'\r'));
         if len < COORDINATES_END {
-            return self.short_line(&line[..len], offset, is_hetero);
+            return self.read_short_line(&line[..len], offset, is_hetero);
         }
         // Columns after the end of a short line are those of the next line. That saves a copy, but
         // they must not be read.
         match self.text[offset..].first_chunk::<80>() {
-            Some(columns) => self.atom_columns(columns, len, offset, is_hetero),
-            None => self.atom_columns(&padded(line), len, offset, is_hetero),
+            Some(columns) => self.add_atom(columns, len, offset, is_hetero),
+            None => self.add_atom(&padded(line), len, offset, is_hetero),
         }
     }
 
     /// Adds an atom. The line ends after `len` columns.
     #[inline]
-    fn atom_columns(
+    fn add_atom(
         &mut self,
         columns: &Columns,
         len: usize,
@@ -213,7 +213,7 @@ impl<'a> PdbReader<'a> {
     ) -> Result<()> {
         let fields: [u64; 3] = [30, 38, 46].map(|first| u64::from_le_bytes(take(columns, first)));
         let Some(xyz) = fixed8(fields) else {
-            return self.unusual_line(columns, len, offset, is_hetero);
+            return self.read_unusual_line(columns, len, offset, is_hetero);
         };
         let key: ResidueKey = take(columns, 17);
         if self.key != Some(key) || (self.compares_more && self.may_be_another(columns)) {
@@ -254,10 +254,10 @@ impl<'a> PdbReader<'a> {
 
     /// Adds the atom of a line that ends before its coordinates do, in the columns of the format.
     #[cold]
-    fn short_line(&mut self, line: &[u8], offset: usize, is_hetero: bool) -> Result<()> {
+    fn read_short_line(&mut self, line: &[u8], offset: usize, is_hetero: bool) -> Result<()> {
         if line.contains(&b'\t') {
             return self
-                .shifted_line(line, offset, is_hetero)?
+                .read_shifted_line(line, offset, is_hetero)?
                 .ok_or_else(|| self.cut_short_error(offset));
         }
         Err(self.cut_short_error(offset))
@@ -271,7 +271,7 @@ impl<'a> PdbReader<'a> {
     /// Adds the atom of a line whose coordinates are not of the usual form, or not in their columns.
     #[cold]
     #[inline(never)]
-    fn unusual_line(
+    fn read_unusual_line(
         &mut self,
         columns: &Columns,
         len: usize,
@@ -290,7 +290,7 @@ impl<'a> PdbReader<'a> {
             }
             found => {
                 let line = &self.text[offset..offset + len];
-                self.shifted_line(line, offset, is_hetero)?
+                self.read_shifted_line(line, offset, is_hetero)?
                     .ok_or_else(|| match found {
                         Ok(_) => self.cut_short_error(offset),
                         Err((axis, bad)) => {
@@ -304,7 +304,12 @@ impl<'a> PdbReader<'a> {
 
     /// Adds the atom of a line whose fields are not in their columns; `None` if they are in no others
     /// that are known.
-    fn shifted_line(&mut self, line: &[u8], offset: usize, is_hetero: bool) -> Result<Option<()>> {
+    fn read_shifted_line(
+        &mut self,
+        line: &[u8],
+        offset: usize,
+        is_hetero: bool,
+    ) -> Result<Option<()>> {
         let run = self.table.runs.last().filter(|_| self.key.is_some());
         let chain = run.map(|run| {
             self.table
@@ -340,7 +345,7 @@ impl<'a> PdbReader<'a> {
             self.key == Some(key) && (run.comp, run.chain, run.seq) == (comp, chain, number)
         });
         if !is_same {
-            self.repaired(offset);
+            self.count_repaired(offset);
             self.segid = segid(columns, shifted.len);
             let ins_code = if key[9] == b' ' { 0 } else { key[9] };
             self.add_run(key, chain, comp, (number, ins_code), offset, is_hetero)?;
@@ -350,7 +355,7 @@ impl<'a> PdbReader<'a> {
     }
 
     /// Counts a residue whose fields are not in the columns of the format.
-    fn repaired(&mut self, offset: usize) {
+    fn count_repaired(&mut self, offset: usize) {
         let line = || FilePlace::Line(self.text, offset as u32).to_string();
         self.table.findings.add(Check::RepairedFields, 1, line);
     }
@@ -419,7 +424,7 @@ impl<'a> PdbReader<'a> {
         };
         let comp = text8(comp.trim_ascii());
         if is_wide {
-            self.repaired(offset);
+            self.count_repaired(offset);
         }
         self.segid = segid;
         self.add_run(key, chain, comp, number, offset, is_hetero)?;
@@ -468,7 +473,7 @@ impl<'a> PdbReader<'a> {
     }
 
     /// Reads a record other than an atom; false if the rest of the file is not needed.
-    fn other_record(&mut self, line: &'a [u8], offset: usize) -> Result<bool> {
+    fn read_other_record(&mut self, line: &'a [u8], offset: usize) -> Result<bool> {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         match line.first_chunk::<6>().unwrap_or(b"      ") {
             b"HEADER" if self.table.entry_id.is_none() => {
@@ -481,10 +486,10 @@ impl<'a> PdbReader<'a> {
                 key[5..].copy_from_slice(&columns[18..23]);
                 self.modified.insert(key);
             }
-            b"LINK  " | b"LINKR " if self.keeps_links => self.link(&padded(line))?,
+            b"LINK  " | b"LINKR " if self.keeps_links => self.read_link(&padded(line))?,
             b"SEQRES" => {
-                self.sequence(line);
-                self.seqres.sequence_line(line, &mut self.table.names);
+                self.read_sequence(line);
+                self.seqres.read_sequence_line(line, &mut self.table.names);
             }
             b"TITLE " => self.table.header.title.add_words(header_text(line)),
             b"EXPDTA" => self.table.header.method.add_words(header_text(line)),
@@ -492,7 +497,7 @@ impl<'a> PdbReader<'a> {
                 let count = int(padded(line)[50..55].trim_ascii());
                 self.master_atoms = count.and_then(|count| u32::try_from(count).ok());
             }
-            b"DBREF " | b"DBREF1" | b"DBREF2" => self.reference(&padded(line)),
+            b"DBREF " | b"DBREF1" | b"DBREF2" => self.read_reference(&padded(line)),
             _ if is_word(line, b"MODEL") || is_word(line, b"ENDMDL") => {
                 self.end_model();
                 self.model_number = int(padded(line)[6..14].trim_ascii());
@@ -501,7 +506,7 @@ impl<'a> PdbReader<'a> {
             b"REMARK" => {
                 let text = line.get(10..).unwrap_or_default();
                 match (line.get(6..10), &mut self.assembly) {
-                    (Some(b" 350"), Some(assembly)) => assembly.line(text, offset)?,
+                    (Some(b" 350"), Some(assembly)) => assembly.read_line(text, offset)?,
                     (Some(b"   2"), _) => {
                         let found = resolution_after(text, b"RESOLUTION.");
                         self.resolutions[0] = self.resolutions[0].or(found);
@@ -511,7 +516,7 @@ impl<'a> PdbReader<'a> {
                         self.resolutions[1] = self.resolutions[1].or(found);
                     }
                     (Some(b" 465"), _) => {
-                        self.seqres.remark_line(line, &mut self.table.names);
+                        self.seqres.read_remark_line(line, &mut self.table.names);
                     }
                     _ => {}
                 }

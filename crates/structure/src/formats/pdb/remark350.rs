@@ -42,8 +42,8 @@ impl<'a> Remark350<'a> {
         }
     }
 
-    /// Reads `line`, which is the rest of a line after `REMARK 350`. The line starts at `offset`.
-    pub(super) fn line(&mut self, line: &'a [u8], offset: usize) -> Result<()> {
+    /// Reads `read_line`, which is the rest of a line after `REMARK 350`. The line starts at `offset`.
+    pub(super) fn read_line(&mut self, line: &'a [u8], offset: usize) -> Result<()> {
         let line = line.trim_ascii();
         let mut words = line.split(u8::is_ascii_whitespace);
         if let Some(ids) = line.strip_prefix(b"BIOMOLECULE:") {
@@ -58,11 +58,11 @@ impl<'a> Remark350<'a> {
             self.end_generator()?;
             self.generator_offset = offset;
             self.generators.add(Vec::new());
-            self.list(chains, offset)?;
+            self.add_chains(chains, offset)?;
         } else if let Some(chains) = line.strip_prefix(b"AND CHAINS:") {
-            self.list(chains, offset)?;
+            self.add_chains(chains, offset)?;
         } else if let Some(row) = words.next().and_then(|word| word.strip_prefix(b"BIOMT")) {
-            self.row(row, words.filter(|word| !word.is_empty()), offset)?;
+            self.read_row(row, words.filter(|word| !word.is_empty()), offset)?;
         }
         Ok(())
     }
@@ -74,16 +74,16 @@ impl<'a> Remark350<'a> {
     }
 
     /// Adds the chains of a list to the last generator.
-    fn list(&mut self, chains: &[u8], offset: usize) -> Result<()> {
+    fn add_chains(&mut self, chains: &[u8], offset: usize) -> Result<()> {
         self.check_generator(offset)?;
         let listed = self
             .generators
-            .list(chain_ids(chains), self.limits.chains_max);
+            .add_chains(chain_ids(chains), self.limits.chains_max);
         listed.map_err(|error| on_line(self.text, offset, error))
     }
 
     /// Reads a row of an operator: its number, the operator's, and four more.
-    fn row(
+    fn read_row(
         &mut self,
         row: &[u8],
         mut words: impl Iterator<Item = &'a [u8]>,

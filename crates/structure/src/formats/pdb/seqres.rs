@@ -49,7 +49,7 @@ struct NumberedSite {
 
 impl Seqres {
     /// Reads a SEQRES line.
-    pub(super) fn sequence_line(&mut self, line: &[u8], names: &mut NameTable) {
+    pub(super) fn read_sequence_line(&mut self, line: &[u8], names: &mut NameTable) {
         let Some((start, components)) = line.split_at_checked(19) else {
             return;
         };
@@ -62,7 +62,7 @@ impl Seqres {
 
     /// Reads a line of REMARK 465. Lines of its heading have text before the component, or no
     /// number.
-    pub(super) fn remark_line(&mut self, line: &[u8], names: &mut NameTable) {
+    pub(super) fn read_remark_line(&mut self, line: &[u8], names: &mut NameTable) {
         let Some(number) = line.get(21..26).and_then(|field| int(field.trim_ascii())) else {
             return;
         };

@@ -334,7 +334,7 @@ impl Painter {
             return;
         };
         let painted = models
-            .and_then(|models| rejecting_panics("painting", || self.products(&source, models)))
+            .and_then(|models| rejecting_panics("painting", || self.make_products(&source, models)))
             .and_then(|products| {
                 products
                     .iter()
@@ -379,7 +379,7 @@ impl Painter {
     }
 
     /// The outputs of a file.
-    fn products(
+    fn make_products(
         &mut self,
         source: &str,
         models: Vec<(Structure, FeatureTable)>,
