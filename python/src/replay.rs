@@ -234,7 +234,8 @@ impl Replay {
         }
     }
 
-    /// Whether a batch has finished.
+    /// Whether a batch has finished. Takes in the batches that have, and lets go of arrays that are
+    /// not needed any more.
     fn is_done(&self, py: Python<'_>, id: u64) -> PyResult<bool> {
         self.check_process()?;
         let is_done = py.detach(|| {

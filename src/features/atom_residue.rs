@@ -12,7 +12,7 @@ struct AtomResidue(Buffer<u32>);
 
 impl FeatureRecorder<'_> {
     /// The residue of each atom, as its index in the batch plus one; zero for an atom of no
-    /// residue. `[atoms]`
+    /// residue. `[atoms]` Records the launch that computes it at the first call.
     pub(super) fn atom_residue(&mut self) -> Buffer<u32> {
         if let Some(AtomResidue(residue_of)) = self.shared() {
             return residue_of;

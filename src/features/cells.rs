@@ -30,7 +30,7 @@ struct SharedCells {
 }
 
 impl FeatureRecorder<'_> {
-    /// Atoms sorted by cell.
+    /// Atoms sorted by cell. Records the launches that count and sort them at the first call.
     pub(super) fn cells(&mut self, kind: CellKind) -> CellBuffers {
         if let Some(sorted) = self.shared_cells().sorted[kind as usize] {
             return sorted;
@@ -77,7 +77,8 @@ impl FeatureRecorder<'_> {
         self.shared().unwrap_or_default()
     }
 
-    /// Counts the points of a kind in each cell, and flags structures whose points are too dense.
+    /// Records the launches that count the points of a kind in each cell, and flag structures whose
+    /// points are too dense, at the first call.
     fn cell_counts(&mut self, kind: CellKind) -> CellCounts {
         if let Some(cell_counts) = self.shared_cells().cell_counts[kind as usize] {
             return cell_counts;

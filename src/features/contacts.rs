@@ -225,7 +225,7 @@ impl Feature for Contacts {
 }
 
 impl Contacts {
-    /// Pairs whose nearest heavy atoms are within the cutoff.
+    /// Records the pairs whose nearest heavy atoms are within the cutoff.
     fn record_near_residues(&self, r: &mut FeatureRecorder<'_>) {
         let cutoff = self.cutoff.milli_angstrom();
         let own_chain = u32::from(self.own_chain);
@@ -268,7 +268,7 @@ impl Contacts {
         );
     }
 
-    /// The nearest residues of each, by points.
+    /// Records the nearest residues of each, by points.
     fn record_nearest_points(
         &self,
         r: &mut FeatureRecorder<'_>,
@@ -298,7 +298,7 @@ impl Contacts {
         r.pairs_of_residues(TableName::Contacts, count, partners, reals);
     }
 
-    /// The nearest residues of each, by heavy atoms.
+    /// Records the nearest residues of each, by heavy atoms.
     fn record_nearest_residues(&self, r: &mut FeatureRecorder<'_>) {
         let count = self.nearest as usize;
         let partners = r.partners("contact", RESIDUES, count);

@@ -127,7 +127,7 @@ impl Feature for InterfaceResidues {
 struct ChainRanges(Buffer<u32>);
 
 /// The lowest and the highest chain among the atoms of each cell, `[cells, 2]`, of structures with
-/// several chains.
+/// several chains. Records the launch that computes them at the first call.
 pub(super) fn chain_ranges(r: &mut FeatureRecorder<'_>) -> Buffer<u32> {
     if let Some(ChainRanges(ranges)) = r.shared() {
         return ranges;

@@ -345,7 +345,7 @@ impl<'a> FeatureRecorder<'a> {
         self.own_launches.push(launch);
     }
 
-    /// A column of one value a row, which is null where no kernel writes it.
+    /// Declares a column of one value a row, which is null where no kernel writes it.
     pub(super) fn null_results<T: ResultNumber>(
         &mut self,
         table: TableName,
@@ -356,7 +356,7 @@ impl<'a> FeatureRecorder<'a> {
         results.buffer
     }
 
-    /// Results of `values` a row, which are null where no kernel writes them.
+    /// Declares results of `values` a row, which are null where no kernel writes them.
     pub(super) fn nulls_unless_written<T: ResultNumber>(
         &mut self,
         table: TableName,
@@ -368,7 +368,7 @@ impl<'a> FeatureRecorder<'a> {
         results
     }
 
-    /// Counts of `values` a row, which are 0 where no kernel adds to them.
+    /// Declares results of `values` counts a row, which are 0 where no kernel adds to them.
     pub(super) fn zero_counts(
         &mut self,
         table: TableName,
@@ -380,6 +380,8 @@ impl<'a> FeatureRecorder<'a> {
         results
     }
 
+    /// Keeps a launch until all features are recorded: a later one may replace it, and all of them
+    /// may be fused.
     fn launch<A: BuiltIn>(&mut self, axis: usize, args: A, work_unit: WorkUnit) -> LaunchIndex {
         let launch = self.launch_of(axis, args, work_unit);
         self.launches.push(launch);
@@ -402,7 +404,7 @@ impl<'a> FeatureRecorder<'a> {
         }
     }
 
-    /// A buffer that stays on the device, of `elements` for each unit of `axis`.
+    /// Declares a buffer that stays on the device, of `elements` for each unit of `axis`.
     pub(super) fn device<T: Element>(
         &mut self,
         name: &str,
@@ -412,8 +414,8 @@ impl<'a> FeatureRecorder<'a> {
         self.recorder.device_buffer(name, axis, elements)
     }
 
-    /// A buffer that stays on the device and is zeroed at the start of each batch, of `elements`
-    /// for each unit of `axis`.
+    /// Declares a buffer that stays on the device and is zeroed at the start of each batch, of
+    /// `elements` for each unit of `axis`.
     pub(super) fn zeros(&mut self, name: &str, axis: usize, elements: usize) -> Buffer<u32> {
         let buffer = self.device(name, axis, elements);
         self.zeroed.push(buffer);
@@ -544,7 +546,8 @@ impl<'a> FeatureRecorder<'a> {
         self.input(|inputs| &mut inputs.loose, "loose", CHAINS, 2)
     }
 
-    /// Whether each residue has one of the names, `[residues]`.
+    /// Whether each residue has one of the names, `[residues]`. Declares the buffer, which is
+    /// uploaded with each batch.
     pub(super) fn selected(&mut self, names: &[String]) -> Buffer<u8> {
         let buffer = self.recorder.upload_buffer("selected", RESIDUES, 1);
         self.recorder.upload(buffer);
@@ -552,8 +555,9 @@ impl<'a> FeatureRecorder<'a> {
         buffer
     }
 
-    /// The room of each structure for rows of pairs, `[structures, 2]`: the first row, and the number
-    /// of rows, of which a unit of room has `rows_per_unit`.
+    /// The room of each structure for rows of pairs, `[structures, 2]`: the first row, and the
+    /// number of rows, of which a unit of room has `rows_per_unit`. Declares the buffer, which is
+    /// uploaded with each batch.
     pub(super) fn pair_rooms(&mut self, name: &str, rows_per_unit: usize) -> Buffer<u32> {
         let rooms = self.recorder.upload_buffer(name, STRUCTURES, 2);
         self.recorder.upload(rooms);
@@ -575,7 +579,8 @@ impl<'a> FeatureRecorder<'a> {
         }
     }
 
-    /// An annotation of the residues, `[residues]`; NaN for a missing value.
+    /// An annotation of the residues, `[residues]`; NaN for a missing value. Declares the buffer,
+    /// which is uploaded with each batch.
     pub(super) fn channel(&mut self, name: &str) -> Buffer<f32> {
         let values = self
             .recorder

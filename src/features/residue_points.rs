@@ -22,14 +22,16 @@ struct ResiduePoints {
 struct HasResidueGrids;
 
 impl FeatureRecorder<'_> {
-    /// The C-alpha of each residue, `[residues]`.
+    /// The C-alpha of each residue, `[residues]`. Records the launch that computes it and the
+    /// C-beta at the first call.
     pub(super) fn ca(&mut self) -> Buffer<Atom> {
         self.asks_ca = true;
         self.residue_points().ca
     }
 
     /// The C-beta of each residue, `[residues]`; an ideal one for glycine, and if it is missing.
-    /// Only C-betas of the file have the side-chain flag in their tags.
+    /// Only C-betas of the file have the side-chain flag in their tags. Records the launch that
+    /// computes it and the C-alpha at the first call.
     pub(super) fn cb(&mut self) -> Buffer<Atom> {
         self.asks_cb = true;
         self.residue_points().cb

@@ -189,7 +189,8 @@ impl SideChainAtoms {
 pub(super) struct SharedSideChains(pub(super) Buffer<SideChain>);
 
 impl FeatureRecorder<'_> {
-    /// The side chain of each residue, `[residues]`.
+    /// The side chain of each residue, `[residues]`. Declares the buffer, which is uploaded with
+    /// each batch, at the first call.
     pub(super) fn side_chains(&mut self) -> Buffer<SideChain> {
         if let Some(SharedSideChains(sides)) = self.shared() {
             return sides;

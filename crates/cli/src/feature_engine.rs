@@ -423,7 +423,7 @@ fn compute(
 }
 
 /// Checks, after all inputs of a stream have been read, that each table of annotations has a row that
-/// matched.
+/// matched, unless there was no structure that one could match.
 fn check_annotations(plan: &Plan, counters: &RunCounters) -> Result<()> {
     let counts = counters.counts();
     match &plan.annotations {

@@ -233,7 +233,7 @@ impl Oversized {
         if let Some(error) = ended {
             return Err(error);
         }
-        self.free(0);
+        self.free_kept_for(0);
         Ok((completion, true))
     }
 
@@ -256,7 +256,7 @@ impl Oversized {
     }
 
     /// Frees the oldest kept buckets until there is room for `bytes` more.
-    fn free(&mut self, bytes: u64) {
+    fn free_kept_for(&mut self, bytes: u64) {
         let kept = |all: &[Bucket]| all.iter().map(Bucket::bytes).sum::<u64>();
         while !self.kept.is_empty() && kept(&self.kept).saturating_add(bytes) > KEPT_BYTES_MAX {
             self.drop_oldest(1);
@@ -296,7 +296,7 @@ impl Oversized {
             // A pipeline has its worker process to itself.
             self.drop_oldest(self.kept.len());
         } else {
-            self.free(memory.bytes());
+            self.free_kept_for(memory.bytes());
         }
         let mut made = self.open(&device, &config);
         if made.as_ref().is_err_and(is_for_room) && !self.kept.is_empty() {

@@ -361,7 +361,7 @@ unsafe impl DeviceSlot for SimSlot {
             return self.is_batch_done();
         }
         self.call(Call::Poll, |device, views, slot| {
-            device.check_gone(slot)?;
+            device.take_loss(slot)?;
             let done = !device.plan.is_captured_elsewhere() && device.is_fence_reached(slot);
             if done {
                 device.see_fence(slot);
@@ -376,7 +376,7 @@ unsafe impl DeviceSlot for SimSlot {
             return self.finish_ringing();
         }
         self.call(Call::Poll, |device, views, slot| {
-            device.check_gone(slot)?;
+            device.take_loss(slot)?;
             device.run_to_fence(slot)?;
             device.see_fence(slot);
             views.refresh(&device.memory);

@@ -392,17 +392,19 @@ impl Device {
                 continue;
             }
             let bytes = decl.size_bytes();
-            let take = |memory: &mut Memory, space| {
+            let allocate = |memory: &mut Memory, space| {
                 let name = |_| violation::memory_name(&decl.name, slot, space);
                 memory.allocate(bytes, space, Some(slot), name)
             };
-            let device = take(&mut self.memory, Space::Device)?;
+            let device = allocate(&mut self.memory, Space::Device)?;
+            // A batch may leave a part of an upload or input buffer unwritten, as that of a full batch. A
+            // buffer of the batch as a whole has no such parts.
             let is_per_batch = matches!(decl.unit, Unit::PerBatch { .. });
             self.memory.at_mut(device).kernels_read_only_written =
                 is_per_batch || !matches!(decl.view, View::Upload | View::DeviceInput);
             let host = match decl.view {
                 View::Upload | View::Download => {
-                    let host = take(&mut self.memory, Space::Pinned)?;
+                    let host = allocate(&mut self.memory, Space::Pinned)?;
                     Some((host, self.memory.fresh(bytes)?))
                 }
                 _ => None,

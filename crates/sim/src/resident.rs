@@ -184,7 +184,7 @@ impl SimSlot {
         {
             let mut device = self.shared.device.lock();
             device.check_lost()?;
-            let lost = device.check_gone(self.id);
+            let lost = device.take_loss(self.id);
             lost.inspect_err(|_| self.ringing = None)?;
         }
         let Some(graph) = self.ringing else {

@@ -130,8 +130,8 @@ impl Device {
         self.slot(slot).capture = None;
     }
 
-    /// Reports the error of lost work once.
-    pub(super) fn check_gone(&mut self, slot: u32) -> Result<()> {
+    /// Takes the error of lost work, which is reported once.
+    pub(super) fn take_loss(&mut self, slot: u32) -> Result<()> {
         self.slot(slot).gone.take().map_or(Ok(()), Err)
     }
 

@@ -1,5 +1,7 @@
 //! Secondary structure and backbone hydrogen bonds.
 
+/// The amide hydrogen of each residue, `[residues]`. Records the launch that computes it at the
+/// first call.
 mod amide_hydrogens;
 mod bond_table;
 mod bonds;
@@ -83,7 +85,8 @@ struct Patterns {
     bridges: Buffer<Bridges>,
 }
 
-/// The best hydrogen bonds and the bridges of each residue, by the settings of [`Dssp`].
+/// The best hydrogen bonds and the bridges of each residue, by the settings of [`Dssp`]. Records
+/// the launches that compute them at the first call.
 fn patterns(r: &mut FeatureRecorder<'_>) -> Patterns {
     if let Some(patterns) = r.shared() {
         return patterns;

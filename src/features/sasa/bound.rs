@@ -18,8 +18,9 @@ use super::shrake_rupley::{AreaInputs, Areas, Sphere, areas_of};
 use super::{Sasa, SasaAlgorithm, area_twins, shared_areas, test_points, with_area_args};
 use fearless_simd::dispatch;
 
-/// Areas in the model with the atoms of ligands, ions and glycans, `[residues, 3]` in A^2: of all
-/// atoms, of the side chain and of the polar atoms; NaN for a residue without atoms.
+/// Records the launch that computes areas in the model with the atoms of ligands, ions and glycans,
+/// `[residues, 3]` in A^2: of all atoms, of the side chain and of the polar atoms; NaN for a
+/// residue without atoms.
 pub(in crate::features) fn bound_areas(r: &mut FeatureRecorder<'_>) -> Results<f32> {
     shared_areas(r);
     let cells = r.cells(CellKind::BoundAtoms);
@@ -35,8 +36,8 @@ pub(in crate::features) fn bound_areas(r: &mut FeatureRecorder<'_>) -> Results<f
     areas
 }
 
-/// The area that glycans bury, `[residues]` in A^2: the area in the polymer less the area in the
-/// polymer with its glycans; NaN for a residue without atoms.
+/// Records the launch that computes the area that glycans bury, `[residues]` in A^2: the area in
+/// the polymer less the area in the polymer with its glycans; NaN for a residue without atoms.
 pub(in crate::features) fn glycan_deltas(r: &mut FeatureRecorder<'_>) -> Results<f32> {
     shared_areas(r);
     let cells = r.cells(CellKind::BoundAtoms);
@@ -52,8 +53,8 @@ pub(in crate::features) fn glycan_deltas(r: &mut FeatureRecorder<'_>) -> Results
     deltas
 }
 
-/// The area of each ligand alone, and the part of it that the rest of the model buries, `[ligands,
-/// 2]` in A^2; NaN for a ligand without atoms.
+/// Records the launch that computes the area of each ligand alone, and the part of it that the rest
+/// of the model buries, `[ligands, 2]` in A^2; NaN for a ligand without atoms.
 pub(in crate::features) fn ligand_areas(r: &mut FeatureRecorder<'_>) -> Results<f32> {
     shared_areas(r);
     let cells = r.cells(CellKind::BoundAtoms);

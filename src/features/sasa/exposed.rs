@@ -24,8 +24,8 @@ pub(in super::super) struct ExposedBits {
     pub(in super::super) points: usize,
 }
 
-/// The exposed points of all atoms, of the model or of their chains alone. The test points and the
-/// probe are those of [`Sasa`].
+/// Records the launch that finds the exposed points of all atoms, of the model or of their chains
+/// alone. The test points and the probe are those of [`Sasa`].
 pub(in super::super) fn exposed_bits(r: &mut FeatureRecorder<'_>, own_chain: bool) -> ExposedBits {
     let settings: &Sasa = r.settings();
     let cells = r.cells(CellKind::Atoms);

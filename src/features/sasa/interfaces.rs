@@ -27,8 +27,9 @@ pub(in crate::features) struct PartnerBuffers {
     pub(in crate::features) partners: Buffer<u32>,
 }
 
-/// The part of a residue's area in its own chain that each of its partners buries. A value for each
-/// place: a sum of parts of spheres, each with the square of its atom's radius and the probe.
+/// Records the launch that computes the part of a residue's area in its own chain that each of its
+/// partners buries. A value for each place: a sum of parts of spheres, each with the square of its
+/// atom's radius and the probe.
 pub(in crate::features) fn partner_areas(
     r: &mut FeatureRecorder<'_>,
     buffers: PartnerBuffers,

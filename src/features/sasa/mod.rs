@@ -307,7 +307,8 @@ pub(super) fn areas(r: &mut FeatureRecorder<'_>) -> Results<f32> {
 }
 
 /// The area that other chains bury, `[residues]` in A^2: the area in the residue's chain alone less
-/// the area in the model; NaN for a residue without atoms.
+/// the area in the model; NaN for a residue without atoms. Records the launch that computes it at
+/// the first call.
 pub(super) fn area_deltas(r: &mut FeatureRecorder<'_>) -> Results<f32> {
     let areas = shared_areas(r);
     if let Some(delta) = areas.delta {
@@ -380,7 +381,8 @@ fn shared_areas(r: &mut FeatureRecorder<'_>) -> SharedAreas {
 #[derive(Clone, Copy)]
 struct TestPoints(usize);
 
-/// The index of the test points in the header: x of all points, then y, then z.
+/// The index of the test points in the header: x of all points, then y, then z. Adds them to the
+/// header at the first call.
 fn test_points(r: &mut FeatureRecorder<'_>) -> usize {
     if let Some(TestPoints(first)) = r.shared() {
         return first;

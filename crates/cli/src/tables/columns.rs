@@ -302,7 +302,8 @@ fn flag_names(flags: u8) -> &'static str {
     &texts[usize::from(flags)]
 }
 
-/// The residue is that of the annotation, also where the structure has no such residue.
+/// The columns of the table of variants that no feature computes. A row's residue is that of the
+/// annotation, also where the structure has no such residue.
 fn variant_columns() -> Vec<Column> {
     fn residue(r: &StructureRows, row: usize) -> Option<&tapeloop::structure::Residue> {
         r.variant_residue(row).map(|residue| r.residue(residue))

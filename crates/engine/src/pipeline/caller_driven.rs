@@ -121,7 +121,9 @@ impl<W: Workload> Pipeline<W> {
         self.submit_by(item, options, || now)
     }
 
-    /// Reads `clock` for some of the items only.
+    /// Adds an item to the open batch, and closes what is full. If batches wait for a slot, first
+    /// takes in those that have finished, and refuses the item if that frees no slot. Reads `clock`
+    /// for some of the items only.
     fn submit_by(
         &mut self,
         item: W::Item,

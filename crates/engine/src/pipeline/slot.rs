@@ -438,9 +438,11 @@ impl Slot<Filling> {
         bytemuck::cast_slice_mut(views.pop().expect("one was asked for"))
     }
 
-    /// The memory for a batch of extent `live`, whose header the caller writes.
+    /// The memory for a batch of extent `live`, whose header the caller writes. Notes the extent,
+    /// which the batch that is submitted must hold.
     ///
     /// # Panics
+    ///
     /// If the slot's recordings have another id, or do not hold `live`.
     pub(crate) fn host_mut(
         &mut self,

@@ -69,7 +69,7 @@ impl BatchCounts {
         self.overlapping.load(Relaxed)
     }
 
-    /// Counts a fence, and whether another batch is in flight.
+    /// Counts a fence, and whether the slot's batch before is in flight still: the two count as one then.
     fn count_fence(&self, busy: bool) {
         self.fenced.fetch_add(1, Relaxed);
         if busy {
