@@ -207,7 +207,7 @@ impl Feature for Contacts {
             own_chain,
         };
         r.launch_warps(RESIDUES, args);
-        r.list_pairs(
+        r.add_listed_pairs(
             TableName::Contacts,
             &lists,
             [distances, min_distances].map(ResultBuffer::Real).to_vec(),
@@ -261,7 +261,7 @@ impl Contacts {
             own_chain,
         };
         r.launch_warps(RESIDUES, args);
-        r.list_pairs(
+        r.add_listed_pairs(
             TableName::Contacts,
             &lists,
             vec![ResultBuffer::Real(min_distances); 2],
@@ -295,7 +295,7 @@ impl Contacts {
         };
         r.launch_warps(RESIDUES, args);
         let reals = [distances, min_distances].map(ResultBuffer::Real).to_vec();
-        r.pairs_of_residues(TableName::Contacts, count, partners, reals);
+        r.add_residue_pairs(TableName::Contacts, count, partners, reals);
     }
 
     /// Records the nearest residues of each, by heavy atoms.
@@ -317,7 +317,8 @@ impl Contacts {
             own_chain: u32::from(self.own_chain),
         };
         r.launch_warps(RESIDUES, args);
+        // By heavy atoms, `distance` is the shortest distance too.
         let reals = vec![ResultBuffer::Real(min_distances); 2];
-        r.pairs_of_residues(TableName::Contacts, count, partners, reals);
+        r.add_residue_pairs(TableName::Contacts, count, partners, reals);
     }
 }

@@ -268,6 +268,7 @@ impl Workload for Features {
         _: Extent,
         views: &ReadViews<'_>,
     ) -> Result<FeatureTable> {
+        // The views have the item's part alone, where it begins at 0.
         buffers.check(views, 0)?;
         let item = (Extent::default(), views.extent());
         let (columns, _) = buffers.read(views, &[item], None);

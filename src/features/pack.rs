@@ -325,7 +325,8 @@ fn write_atoms<'a>(
 pub(super) struct ClassTags([AtomTag; 256]);
 
 impl ClassTags {
-    /// The tags for the classes of a set of radii.
+    /// The tags for the classes of a set of radii, which lack [`radius_excess`]: kernels have it as
+    /// part of the probe.
     pub(super) fn new(radii: Radii) -> Self {
         let excess = radius_excess(radii);
         ClassTags(std::array::from_fn(|class| {

@@ -148,7 +148,7 @@ impl FeatureRecorder<'_> {
     }
 
     /// Adds the columns of listed pairs: both residues or atoms, and the others.
-    pub(super) fn list_pairs(
+    pub(super) fn add_listed_pairs(
         &mut self,
         table: TableName,
         lists: &PairLists,
@@ -168,7 +168,7 @@ impl FeatureRecorder<'_> {
     }
 
     /// Adds the columns of pairs of which each residue has up to `count`.
-    pub(super) fn pairs_of_residues(
+    pub(super) fn add_residue_pairs(
         &mut self,
         table: TableName,
         count: usize,

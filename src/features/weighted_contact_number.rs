@@ -156,6 +156,8 @@ struct PositionVectors<S: Simd> {
 }
 
 impl<S: Simd> PositionVectors<S> {
+    /// The vectors of `atoms`, at most as many as a vector has lanes. Lanes without a C-alpha lie
+    /// at `corner`.
     #[inline(always)]
     fn new(simd: S, atoms: &[Atom], corner: [i32; 3]) -> Self {
         let coordinate = |lane: usize, axis: usize| {

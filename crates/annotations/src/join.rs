@@ -410,6 +410,8 @@ impl<'a> ResidueIndex<'a> {
 }
 
 impl<'a> NameIndex<'a> {
+    /// The index of the residues of `structure`. Of the names that a chain has, the rows use the
+    /// one in `named`.
     fn new(structure: &'a Structure, named: &HashSet<String>) -> Self {
         let chains = names_of_chains(structure).into_iter().map(|names| {
             let named = names.iter().find(|name| named.contains(**name));

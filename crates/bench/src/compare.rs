@@ -186,6 +186,7 @@ fn find<'a>(points: &'a [MergedPoint], like: &MergedPoint) -> Option<&'a MergedP
 struct PointNames(Vec<(PointFacts, String)>);
 
 impl PointNames {
+    /// Names the points of `new`, and those of `old` that `new` has no longer.
     fn new(old: &[MergedPoint], new: &[MergedPoint]) -> Self {
         let gone = old.iter().filter(|point| find(new, point).is_none());
         let all: Vec<&PointFacts> = new.iter().chain(gone).map(|point| &point.facts).collect();

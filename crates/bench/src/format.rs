@@ -192,6 +192,7 @@ pub fn capital(text: &str) -> String {
 
 /// `2026-03-14 09:26 UTC`, from seconds since 1970.
 pub fn date(unix_s: f64) -> String {
+    // No measurement is thousands of years away.
     if !unix_s.is_finite() || unix_s.abs() > 1e11 {
         return NONE.to_owned();
     }

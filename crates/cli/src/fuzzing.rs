@@ -62,6 +62,8 @@ fn remove(path: &Path) {
 }
 
 impl Session {
+    /// Starts the engine on the CPU, with the default features, and computes the rows of one
+    /// structure, of which conditions choose some.
     fn new() -> Self {
         let pool = thread_pool(1).expect("a thread starts");
         let backend = select(Choice::Cpu, &pool)

@@ -17,7 +17,7 @@ use tapeloop_engine::{Error, ErrorKind};
 const LEN: usize = CAPACITIES[1];
 const BYTES: usize = 4 * LEN;
 
-fn is_usage(error: &Error) {
+fn assert_usage(error: &Error) {
     assert_refused(error, ErrorKind::Usage, &[]);
 }
 
@@ -55,10 +55,10 @@ pub fn parts_of_allocations_are_copied_and_the_rest_is_left(backend: &Arc<dyn Ba
             backend.read(&to, 1_000, &mut part).unwrap();
             assert_eq!(part, expected[1_000..1_010]);
             backend.copy(&from, BYTES, &to, 0, 0).unwrap();
-            is_usage(&backend.copy(&from, BYTES - 5, &to, 0, 6).unwrap_err());
-            is_usage(&backend.write(&[0; 2], &to, BYTES - 1).unwrap_err());
-            is_usage(&backend.read(&to, usize::MAX, &mut part).unwrap_err());
-            is_usage(&backend.copy(&to, 0, &to, 9, 10).unwrap_err());
+            assert_usage(&backend.copy(&from, BYTES - 5, &to, 0, 6).unwrap_err());
+            assert_usage(&backend.write(&[0; 2], &to, BYTES - 1).unwrap_err());
+            assert_usage(&backend.read(&to, usize::MAX, &mut part).unwrap_err());
+            assert_usage(&backend.copy(&to, 0, &to, 9, 10).unwrap_err());
         }
     }
 }
@@ -70,15 +70,15 @@ pub fn guards_and_copies_exclude_each_other(backend: &Arc<dyn Backend>) {
     }
     let pinned = backend.allocate(Space::Pinned, 64).unwrap();
     let device = backend.allocate(Space::Device, 64).unwrap();
-    is_usage(&device.read().err().unwrap());
+    assert_usage(&device.read().err().unwrap());
     let guard = pinned.write().unwrap();
-    is_usage(&backend.copy(&pinned, 0, &device, 0, 64).unwrap_err());
-    is_usage(&backend.read(&pinned, 0, &mut [0; 4]).unwrap_err());
+    assert_usage(&backend.copy(&pinned, 0, &device, 0, 64).unwrap_err());
+    assert_usage(&backend.read(&pinned, 0, &mut [0; 4]).unwrap_err());
     drop(guard);
     let guard = pinned.read().unwrap();
     backend.copy(&pinned, 0, &device, 0, 64).unwrap();
-    is_usage(&backend.copy(&device, 0, &pinned, 0, 64).unwrap_err());
-    is_usage(&backend.write(&[0; 4], &pinned, 0).unwrap_err());
+    assert_usage(&backend.copy(&device, 0, &pinned, 0, 64).unwrap_err());
+    assert_usage(&backend.write(&[0; 4], &pinned, 0).unwrap_err());
     drop(guard);
     backend.copy(&device, 0, &pinned, 0, 64).unwrap();
     let empty = backend.allocate(Space::Pinned, 0).unwrap();
@@ -97,9 +97,9 @@ pub fn only_adopted_memory_may_be_addressed(backend: &Arc<dyn Backend>) {
     let device = backend.allocate(Space::Device, 4 * BYTES).unwrap();
     let pinned = backend.allocate(Space::Pinned, BYTES).unwrap();
     let good = upload(pinned.address(), device.address(), BYTES);
-    is_usage(&refusal(device_slot, &good));
+    assert_usage(&refusal(device_slot, &good));
     device_slot.adopt(&device).unwrap();
-    is_usage(&refusal(device_slot, &good));
+    assert_usage(&refusal(device_slot, &good));
     device_slot.adopt(&pinned).unwrap();
     device_slot.give(&good).unwrap();
     let mut refused = vec![
@@ -115,20 +115,20 @@ pub fn only_adopted_memory_may_be_addressed(backend: &Arc<dyn Backend>) {
         ]);
     }
     for bad in refused {
-        is_usage(&device_slot.give(&bad).unwrap_err());
+        assert_usage(&device_slot.give(&bad).unwrap_err());
         let nodes = [Node {
             op: &bad,
             after: &[],
         }];
-        is_usage(&device_slot.give_graph(&nodes, None).unwrap_err());
+        assert_usage(&device_slot.give_graph(&nodes, None).unwrap_err());
     }
     let other = CpuBackend::inline().allocate(Space::Pinned, 64).unwrap();
-    is_usage(&device_slot.adopt(&other).unwrap_err());
-    is_usage(&backend.write(&[0; 4], &other, 0).unwrap_err());
+    assert_usage(&device_slot.adopt(&other).unwrap_err());
+    assert_usage(&backend.write(&[0; 4], &other, 0).unwrap_err());
     device_slot.fence().unwrap();
     device_slot.wait().unwrap();
     device_slot.disown(&device);
-    is_usage(&refusal(device_slot, &good));
+    assert_usage(&refusal(device_slot, &good));
 }
 
 /// An executor over allocations: `x` from one, `y` to the other.
@@ -141,6 +141,7 @@ struct Bound {
 }
 
 impl Bound {
+    /// A slot whose buffers `x` and `y` are bound to two allocations of pinned memory.
     fn new(backend: &Arc<dyn Backend>, mode: Mode) -> Self {
         let program = Program::new();
         let policy = unverified(Policy::new(mode));
@@ -185,9 +186,9 @@ pub fn the_host_and_the_device_use_memory_in_turn(backend: &Arc<dyn Backend>) {
         let mut bound = Bound::new(backend, mode);
         let input = bound.give(1).unwrap();
         assert!(bound.x.read().is_ok(), "both read it");
-        is_usage(&bound.x.write().err().unwrap());
-        is_usage(&bound.y.read().err().unwrap());
-        is_usage(&backend.read(&bound.y, 0, &mut [0; 4]).unwrap_err());
+        assert_usage(&bound.x.write().err().unwrap());
+        assert_usage(&bound.y.read().err().unwrap());
+        assert_usage(&backend.read(&bound.y, 0, &mut [0; 4]).unwrap_err());
         bound.device_slot.wait().unwrap();
         bound.assert_right(&input);
         assert!(bound.x.write().is_ok());
@@ -205,7 +206,7 @@ pub fn work_on_memory_that_the_host_holds_is_refused_and_the_slot_goes_on(
         let mut bound = Bound::new(backend, mode);
         let y = bound.y.clone();
         let guard = y.read().unwrap();
-        is_usage(&bound.give(1).unwrap_err());
+        assert_usage(&bound.give(1).unwrap_err());
         drop(guard);
         // Of a batch of launches, those before the refused one may have been given.
         bound.device_slot.wait().unwrap();
@@ -236,7 +237,7 @@ pub fn slots_read_an_allocation_together_and_write_it_alone(backend: &Arc<dyn Ba
         device_slot.give(&up).unwrap();
         device_slot.fence().unwrap();
     }
-    is_usage(&device_slots[0].give(&down).unwrap_err());
+    assert_usage(&device_slots[0].give(&down).unwrap_err());
     for device_slot in &mut device_slots {
         device_slot.wait().unwrap();
     }
@@ -246,7 +247,7 @@ pub fn slots_read_an_allocation_together_and_write_it_alone(backend: &Arc<dyn Ba
         device_slots[0].give(op).unwrap();
     }
     let up = up(&*device_slots[1]);
-    is_usage(&device_slots[1].give(&up).unwrap_err());
+    assert_usage(&device_slots[1].give(&up).unwrap_err());
     device_slots[0].fence().unwrap();
     device_slots[0].wait().unwrap();
     assert!(allocation.read().unwrap().iter().all(|byte| *byte == 8));
@@ -302,7 +303,7 @@ pub fn a_dropped_slot_gives_its_allocations_back(backend: &Arc<dyn Backend>) {
     device_slot.adopt(&device).unwrap();
     let memset = memset(device.address(), 5, BYTES);
     device_slot.give(&memset).unwrap();
-    is_usage(&backend.write(&[6; BYTES], &device, 0).unwrap_err());
+    assert_usage(&backend.write(&[6; BYTES], &device, 0).unwrap_err());
     drop(device_slot);
     backend.write(&[7; BYTES], &device, 0).unwrap();
     assert!(read_all(backend, &device).iter().all(|byte| *byte == 7));

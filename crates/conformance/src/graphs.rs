@@ -77,6 +77,7 @@ struct Ops {
 }
 
 impl Ops {
+    /// The copies between the buffers `x` and `y` of `device_slot` and their host sides.
     fn new(program: &Program, device_slot: &dyn DeviceSlot) -> Self {
         let x = device_slot.addresses(program.handles.x.id());
         let y = device_slot.addresses(program.handles.y.id());

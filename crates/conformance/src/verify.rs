@@ -166,6 +166,7 @@ struct Slot {
 }
 
 impl Slot {
+    /// A slot of `backend` with the commands of `recorder`.
     fn new(backend: &Arc<dyn Backend>, policy: &Policy, recorder: Recorder) -> Self {
         let recording = recorder.finish().unwrap();
         let slots = backend.open_slots(recording.buffers(), 1, Priority::Normal);
@@ -196,6 +197,8 @@ struct Kernelled {
 }
 
 impl Kernelled {
+    /// Records a launch of the kernel `name` between an upload of `x` and a download of `y`. The
+    /// kernel `in_place` also declares that it writes `x`.
     fn new(backend: &Arc<dyn Backend>, policy: &Policy, name: &str) -> Self {
         let kernel = Kernel::new(name).reads::<u32>("header");
         let kernel = match name {

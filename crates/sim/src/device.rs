@@ -84,6 +84,7 @@ pub(super) struct Device {
 }
 
 impl Device {
+    /// A device whose pace and order of work come from the seed of `options`.
     pub(super) fn new(
         options: SimOptions,
         functions: Arc<Functions>,

@@ -48,6 +48,10 @@ pub(super) struct SimLoop {
 }
 
 impl SimLoop {
+    /// Adds a loop to the device, which replays `graph` in `slot`.
+    ///
+    /// # Errors
+    /// If the device refuses it, as planned or because the graph has ended. No loop is left then.
     fn new(
         shared: &Arc<Shared>,
         slot: u32,

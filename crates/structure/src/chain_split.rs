@@ -182,6 +182,7 @@ struct PlacedAtom {
 }
 
 impl<'a> ChainResidues<'a> {
+    /// The residues of a chain of `candidates`, with the numbers of their sites.
     fn new(
         candidates: &'a ResidueRuns<Candidate>,
         model: ModelRuns<'a>,

@@ -28,6 +28,8 @@ struct Stretch {
 pub(super) struct ChainReferences<'a>([&'a [Stretch]; 4]);
 
 impl UniprotReferences {
+    /// The references by the chain and entity that they name. One whose last residue comes before
+    /// its first refers to nothing, and is left out.
     pub(super) fn new(all: &[SequenceReference]) -> Self {
         let mut stretches: HashMap<_, Vec<Stretch>> = HashMap::new();
         for (index, reference) in (0..).zip(all) {

@@ -276,6 +276,8 @@ struct EigenIteration<'a> {
 }
 
 impl<'a> EigenIteration<'a> {
+    /// The state before the first step. The iteration begins at numbers that are random but the
+    /// same in each run, larger for residues with more contacts, which come nearer to the result.
     fn new(graph: &'a ContactGraph) -> Self {
         let count = graph.present.len();
         let start = |m: usize| {

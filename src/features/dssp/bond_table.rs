@@ -93,7 +93,7 @@ impl Feature for HydrogenBonds {
             energies,
         };
         r.launch_warps(RESIDUES, args);
-        r.list_pairs(
+        r.add_listed_pairs(
             TableName::HydrogenBonds,
             &lists,
             vec![ResultBuffer::Real(energies)],

@@ -59,7 +59,7 @@ impl Twin for ladder_bridges::Views<'_> {
                 marks: &mut vec![0; residues.len()],
                 residues,
             };
-            ladders.each(
+            ladders.join_all(
                 |(i, which), run| add_run(run, bridges, keys, start, ladder_key(i, which)),
                 |_, (i, which), ladder| {
                     for residue in (ladder.i..=ladder.i_end).chain(ladder.j..=ladder.j_end) {

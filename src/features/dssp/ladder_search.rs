@@ -112,7 +112,7 @@ impl Ladders<'_> {
     /// Joins ladders in the order of their first residues, each with all ladders that it can join.
     /// Calls `take_run` with each ladder before it is joined, and with the residue and index of the
     /// bridge that the joined ladder begins with; then `take` with the joined ladder.
-    pub(super) fn each(
+    pub(super) fn join_all(
         &mut self,
         mut take_run: impl FnMut((usize, usize), &Ladder),
         mut take: impl FnMut(&mut Self, (usize, usize), &Ladder),

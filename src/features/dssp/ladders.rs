@@ -10,7 +10,7 @@ use rayon::prelude::*;
 impl Ladders<'_> {
     /// Marks the residues of all ladders.
     fn mark_all(&mut self) {
-        self.each(
+        self.join_all(
             |_, _| {},
             |ladders, _, ladder| {
                 let bits = if ladder.i_end > ladder.i {

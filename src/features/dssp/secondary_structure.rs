@@ -123,6 +123,8 @@ struct ResidueBits {
 }
 
 impl ResidueBits {
+    /// The properties of `residues`, the first in the lowest bit. Of hydrogen bonds only those of
+    /// helices are noted, which reach over 3 residues (3-10 helix), 4 (alpha) or 5 (pi).
     fn new(inputs: &StateInputs<'_>, residues: Range<usize>) -> Self {
         let mut bits = ResidueBits::default();
         for (place, residue) in residues.enumerate() {

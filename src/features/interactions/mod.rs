@@ -373,7 +373,7 @@ impl Feature for Interactions {
             ResultBuffer::Real(distances),
             ResultBuffer::Real(angles),
         ];
-        r.list_pairs(TableName::Interactions, &lists, columns);
+        r.add_listed_pairs(TableName::Interactions, &lists, columns);
         let counts = r.zero_counts(TableName::Residues, "interaction_counts", COUNTS);
         let args = interaction_counts::Args {
             header: r.header(),

@@ -299,7 +299,7 @@ impl ReplayComparison {
 }
 
 /// How many times as fast graph replay is as stream launches. The finding is unclear if either is
-/// noisy.
+/// noisy, unless they differ by more than noise.
 pub(super) fn replay_change((graph, stream): &ModePair<'_>) -> Option<PeriodChange> {
     let (replayed, launched) = (graph.figures()?, stream.figures()?);
     let change = PeriodChange::between(&replayed.period_ns, &launched.period_ns)?;

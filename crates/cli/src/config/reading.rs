@@ -68,7 +68,7 @@ pub(super) fn resolve_reading(keys: &mut Resolver, has_topology: bool) -> ReadOp
     reading
 }
 
-/// True for files that may be cut short, or the names of checks.
+/// The checks that reject a file. `strict` is true for [`Check::Truncated`] alone, or names checks.
 fn resolve_strict(keys: &mut Resolver) -> CheckSet {
     let truncated = CheckSet::NONE.with(Check::Truncated);
     let names: Vec<&str> = Check::ALL.iter().map(|check| check.name()).collect();

@@ -29,6 +29,8 @@ pub(super) struct Resolver {
 }
 
 impl Resolver {
+    /// A resolver of `raw`. Keys of earlier versions are problems already, each with the text that
+    /// says what replaced it.
     pub(super) fn new(raw: RawConfig) -> Self {
         let removed = removed_in(&raw);
         let mut keys = Resolver {
@@ -149,7 +151,7 @@ impl Resolver {
     pub(super) fn integer_if_set(&mut self, key: &str, range: RangeInclusive<i64>) -> Option<i64> {
         self.takes(key, SettingValues::Integer);
         let value = self.value(key, "an integer")?;
-        self.are_within(key, &[value], &range).then_some(value)
+        self.check_within(key, &[value], &range).then_some(value)
     }
 
     /// An integer or a list of integers of `range`, if the key is set.
@@ -160,7 +162,7 @@ impl Resolver {
     ) -> Option<Vec<i64>> {
         self.takes(key, SettingValues::Integer.or_list());
         let values: Vec<i64> = self.values(key, "an integer or a list of integers")?;
-        self.are_within(key, &values, range).then_some(values)
+        self.check_within(key, &values, range).then_some(values)
     }
 
     /// True or false.
@@ -290,18 +292,18 @@ impl Resolver {
     pub(super) fn real(&mut self, key: &str, range: &RangeInclusive<f64>) -> Option<f64> {
         self.takes(key, SettingValues::Number);
         let value = self.value(key, "a number")?;
-        self.are_within(key, &[value], range).then_some(value)
+        self.check_within(key, &[value], range).then_some(value)
     }
 
     /// A number or a list of numbers of `range`, if the key is set.
     pub(super) fn reals(&mut self, key: &str, range: &RangeInclusive<f64>) -> Option<Vec<f64>> {
         self.takes(key, SettingValues::Number.or_list());
         let values: Vec<f64> = self.values(key, "a number or a list of numbers")?;
-        self.are_within(key, &values, range).then_some(values)
+        self.check_within(key, &values, range).then_some(values)
     }
 
-    /// Whether all `values` are of `range`; each that is not is a problem.
-    fn are_within<T>(&mut self, key: &str, values: &[T], range: &RangeInclusive<T>) -> bool
+    /// Adds a problem for each of `values` that is not of `range`. Returns whether there is none.
+    fn check_within<T>(&mut self, key: &str, values: &[T], range: &RangeInclusive<T>) -> bool
     where
         T: PartialOrd + Display,
     {

@@ -15,7 +15,7 @@ fn message(text: &str) -> String {
 /// the words.
 #[track_caller]
 fn refuses(text: &str, line: usize, key: &str, words: &[&str]) {
-    has_all(
+    assert_has_all(
         &message(text),
         &format!("jobs/run.toml:{line}: "),
         key,
@@ -24,7 +24,7 @@ fn refuses(text: &str, line: usize, key: &str, words: &[&str]) {
 }
 
 #[track_caller]
-fn has_all(message: &str, place: &str, key: &str, words: &[&str]) {
+fn assert_has_all(message: &str, place: &str, key: &str, words: &[&str]) {
     let rest = message.strip_prefix(place);
     let rest = rest.unwrap_or_else(|| panic!("{message:?} is not of {place:?}"));
     assert!(
@@ -113,7 +113,7 @@ fn a_config_file_names_code_to_run_only_if_it_is_trusted() {
     }
     let written = || RawConfig::parse("references = \"r.toml\"", Path::new("b.toml")).unwrap();
     let error = BenchConfig::resolve(written()).err().unwrap().to_string();
-    has_all(&error, "b.toml:1: ", "references", &["--trust-config"]);
+    assert_has_all(&error, "b.toml:1: ", "references", &["--trust-config"]);
     let mut trusted = written();
     trusted.trusts_file = true;
     BenchConfig::resolve(trusted).unwrap();
@@ -352,7 +352,7 @@ fn what_was_removed_is_an_error_that_says_what_to_do() {
     let mut option = RawConfig::default();
     option.set_assignment("mode=auto").unwrap();
     let said = Config::resolve(option).unwrap_err().to_string();
-    has_all(
+    assert_has_all(
         &said,
         "--set mode=auto: ",
         "mode",
@@ -373,14 +373,14 @@ fn a_benchmark_names_no_axis_that_was_removed() {
         assert!(all.lines().any(names), "{all}");
     }
     let said = message("vary.modes = [\"graph\", \"auto\"]");
-    has_all(
+    assert_has_all(
         &said,
         "bench.toml:1: ",
         "vary.modes",
         &["\"auto\" was removed"],
     );
     let said = message("vary.scopes = [\"batch\"]");
-    has_all(&said, "bench.toml:1: ", "vary.scopes", &["was removed"]);
+    assert_has_all(&said, "bench.toml:1: ", "vary.scopes", &["was removed"]);
 }
 
 #[test]
@@ -412,7 +412,7 @@ fn a_mistake_in_an_option_names_the_option() {
     written.set_assignment("batch.residue=1").unwrap();
     let text = Config::resolve(written).unwrap_err().to_string();
     let near = "did you mean `batch.residues`";
-    has_all(&text, "--set batch.residue=1: ", "batch.residue", &[near]);
+    assert_has_all(&text, "--set batch.residue=1: ", "batch.residue", &[near]);
 }
 
 #[test]

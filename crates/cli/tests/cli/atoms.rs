@@ -165,7 +165,7 @@ fn a_packed_set_has_no_names_of_atoms_and_is_refused() {
         "--set",
         "atoms=true",
     ];
-    is_refused(&run, &["`atoms` is true", "packed sets", "structure files"]);
+    assert_refused(&run, &["`atoms` is true", "packed sets", "structure files"]);
 }
 
 #[test]
@@ -196,16 +196,16 @@ fn paint_writes_the_areas_of_atoms_into_the_atoms() {
         );
     }
     let wrong = ["paint", str_of(&file), "atoms.rsa", "-o", "-"];
-    is_refused(&wrong, &["`rsa`", "atoms"]);
+    assert_refused(&wrong, &["`rsa`", "atoms"]);
     let identifying = ["paint", str_of(&file), "atoms.radius", "-o", "-"];
-    is_refused(
+    assert_refused(
         &identifying,
         &["`radius` is a column of atoms that no feature computes"],
     );
     let bound = ["paint", str_of(&file), "atoms.sasa_bound", "-o", "-"];
     run_well_as(&bound);
     let off = [&bound[..], &["--set", "ligands=drop"]].concat();
-    is_refused(&off, &["`sasa_bound`", "set ligands ="]);
+    assert_refused(&off, &["`sasa_bound`", "set ligands ="]);
 }
 
 /// A run over the file with a setting, which is refused with a message that has these parts.
@@ -214,10 +214,10 @@ fn refused(setting: &str, options: &[&str], parts: &[&str]) {
     let [file, out] = ["two.pdb", "out"].map(|name| folder.path().join(name));
     fs::write(&file, FILE).unwrap();
     let start = ["run", str_of(&file), "-o", str_of(&out), "--set", setting];
-    is_refused(&[&start[..], options].concat(), parts);
+    assert_refused(&[&start[..], options].concat(), parts);
 }
 
-fn is_refused(args: &[&str], parts: &[&str]) {
+fn assert_refused(args: &[&str], parts: &[&str]) {
     let output = tapeloop(args).output().unwrap();
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");

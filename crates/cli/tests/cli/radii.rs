@@ -65,7 +65,7 @@ fn atoms(tables: &[(PathBuf, Vec<u8>)]) -> Vec<Vec<String>> {
     lines.map(row).collect()
 }
 
-fn is_refused(args: &[&str], parts: &[&str]) {
+fn assert_refused(args: &[&str], parts: &[&str]) {
     let (output, code) = run(args);
     let said = text(&output.stderr);
     assert_eq!(code, 2, "{said}");
@@ -184,22 +184,22 @@ fn a_file_that_cannot_be_used_is_named_with_its_line_and_the_fix() {
     let setting = format!("sasa.radii={}", str_of(&file));
     let sample = format!("{SAMPLES}/1ubi.pdb");
     let args = [&*sample, "-o", str_of(&out), "--set", &setting];
-    is_refused(
+    assert_refused(
         &args,
         &["`sasa.radii`", "mine.config: No such file", "\"naccess\""],
     );
     fs::write(&file, "types:\nC 1.7 apolar\natoms:\nANY CA N\n").unwrap();
-    is_refused(
+    assert_refused(
         &args,
         &["mine.config: line 4: there is no type \"N\" (fix: add it"],
     );
     fs::write(&file, b"types:\n\xff\n").unwrap();
-    is_refused(&args, &["mine.config: "]);
-    is_refused(
+    assert_refused(&args, &["mine.config: "]);
+    assert_refused(
         &[&*sample, "-o", "x", "--set", "sasa.radii=Naccess"],
         &["\"naccess\""],
     );
-    is_refused(
+    assert_refused(
         &[&*sample, "-o", "x", "--set", "sasa.radii=3"],
         &["a string"],
     );
@@ -212,7 +212,7 @@ fn the_limit_of_the_probe_is_that_of_the_radii() {
     let refused = |settings: &[&str], said: &str| {
         let settings = settings.iter().flat_map(|setting| ["--set", *setting]);
         let settings: Vec<&str> = settings.collect();
-        is_refused(&[&[&*sample, "-o", "x"], &settings[..]].concat(), &[said]);
+        assert_refused(&[&[&*sample, "-o", "x"], &settings[..]].concat(), &[said]);
     };
     refused(&["sasa.probe=20"], "must be 0.001 to 16, not 20");
     refused(
@@ -229,7 +229,7 @@ fn packed_sets_have_no_other_radii_and_are_refused() {
     let pack = ["pack", &sample, "-o", str_of(&set)];
     assert!(tapeloop(pack).output().unwrap().status.success());
     let run = [str_of(&set), "-o", str_of(&out)];
-    is_refused(
+    assert_refused(
         &[&run[..], &["--set", "sasa.radii=oons"]].concat(),
         &["`sasa.radii` is \"oons\"", "packed sets", "structure files"],
     );
@@ -257,12 +257,12 @@ fn a_run_is_not_resumed_with_other_radii() {
     run_well(&args);
     run_well(&resumed);
     fs::write(&file, text_of_file.replace("1.88", "1.87")).unwrap();
-    is_refused(
+    assert_refused(
         &resumed,
         &["the file of `sasa.radii` differ", "--overwrite"],
     );
     let others = [&resumed[..6], &["sasa.radii=oons", "--resume"]].concat();
-    is_refused(&others, &["`sasa.radii` differ"]);
+    assert_refused(&others, &["`sasa.radii` differ"]);
 }
 
 #[test]

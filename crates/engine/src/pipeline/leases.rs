@@ -24,6 +24,8 @@ const UNLENT_MIN: usize = if cfg!(loom) { 0 } else { 2 };
 pub(super) struct LeaseLimits(Vec<[Arc<AtomicUsize>; 2]>);
 
 impl LeaseLimits {
+    /// The limits of each device: all of its slots may be lent but for [`UNLENT_MIN`], the ordinary
+    /// and the urgent ones each.
     pub(super) fn new(slots: &[Slot<Free>], devices: usize) -> Self {
         let limits = (0..devices).map(|device| {
             [false, true].map(|is_urgent| {

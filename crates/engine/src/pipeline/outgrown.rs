@@ -33,7 +33,7 @@ impl<W: Workload> Shared<W> {
                     Err(error
                         .fix("raise `batch` of the EngineConfig, or the largest of its `buckets`"))
                 }
-                None if self.over(slot.device()).is_some() => {
+                None if self.device_error(slot.device()).is_some() => {
                     let message = "the device was lost before the item ran again";
                     Err(Error::new(ErrorKind::Closed, message))
                 }
@@ -43,6 +43,7 @@ impl<W: Workload> Shared<W> {
                     output
                 }
             };
+            // Dropping it runs the embedder's code, which may panic.
             let first = std::mem::replace(&mut outputs[index], output);
             catch_and_log(|| drop(first));
         }

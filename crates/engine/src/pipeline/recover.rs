@@ -91,7 +91,7 @@ impl<W: Workload> Shared<W> {
     /// Fails a batch for good. If it was lost with a device that cannot be restarted, its error is
     /// the reason for that.
     fn end_lost(&self, mut failed: Box<Failed<Box<Batch<W>>>>) -> Box<Failed<Box<Batch<W>>>> {
-        let over = self.over(failed.slot.device());
+        let over = self.device_error(failed.slot.device());
         if let Some(reason) = over.filter(|_| is_loss(&failed.error)) {
             // The places of the batch that met it are left out.
             failed.error = reason.clone().without_places();
@@ -290,6 +290,8 @@ struct Hunt<'a, W: Workload> {
 }
 
 impl<'a, W: Workload> Hunt<'a, W> {
+    /// A search through the entries of `batch` in `slot`. Entries without a location are settled
+    /// with their errors already.
     fn new(shared: &'a Shared<W>, mut batch: Box<Batch<W>>, slot: Slot<Free>) -> Self {
         let entries: Vec<_> = batch.entries.drain(..).map(Some).collect();
         let is_placed =

@@ -442,7 +442,6 @@ impl Slot<Filling> {
     /// which the batch that is submitted must hold.
     ///
     /// # Panics
-    ///
     /// If the slot's recordings have another id, or do not hold `live`.
     pub(crate) fn host_mut(
         &mut self,

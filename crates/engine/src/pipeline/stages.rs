@@ -386,11 +386,11 @@ impl<W: Workload> Shared<W> {
 
     /// Whether a device is out of use.
     pub(super) fn is_over(&self, device: usize) -> bool {
-        self.over(device).is_some()
+        self.device_error(device).is_some()
     }
 
     /// The error that took a device out of use.
-    pub(super) fn over(&self, device: usize) -> Option<&Error> {
+    pub(super) fn device_error(&self, device: usize) -> Option<&Error> {
         self.devices[device].get().or(self.ended.get())
     }
 

@@ -38,6 +38,8 @@ pub(super) struct AllowedMemory<'a> {
 }
 
 impl<'a> AllowedMemory<'a> {
+    /// The buffers of `slot`, the memory that `bindings` has in their place, and the declared
+    /// memory.
     pub(super) fn new(
         slot: &dyn DeviceSlot,
         bindings: &'a Bindings,

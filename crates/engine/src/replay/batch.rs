@@ -25,6 +25,7 @@ struct Copy {
 }
 
 impl Batch {
+    /// The commands of `bindings`, with the sizes of those that are copies.
     pub(super) fn new(bindings: &Bindings) -> Self {
         let commands = lower(bindings);
         let copies = commands.iter().map(|lowered| Copy::new(bindings, lowered));
@@ -131,6 +132,7 @@ fn enqueue_live(
 }
 
 impl Copy {
+    /// The size of the copy; `None` if the command is no copy.
     fn new(bindings: &Bindings, lowered: &Lowered) -> Option<Self> {
         let recording = bindings.recording();
         let id: BufferId = match &recording.commands()[lowered.command()] {

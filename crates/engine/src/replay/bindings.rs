@@ -481,6 +481,11 @@ impl BoundLaunch {
         self.values[param].as_ref().unwrap_or(recorded)
     }
 
+    /// Loads the kernel of `launch`, and the one that warms it up if it has one. The grid is that
+    /// of a full batch: others may launch fewer blocks.
+    ///
+    /// # Errors
+    /// If a kernel does not load, or the device refuses the shape.
     fn new(launch: &Launch, backend: &dyn Backend) -> Result<Self> {
         let kernel = &launch.kernel;
         let function = backend.load(kernel)?;

@@ -313,6 +313,7 @@ impl Executor {
             let mut views = resident.views.iter_mut();
             let known = views.find(|(known, _)| known == id);
             let (_, known) = known.expect("a resident buffer of the recording");
+            // The slot disowns it when it adopts the new memory.
             resident.former.push(std::mem::replace(known, view.clone()));
         }
     }

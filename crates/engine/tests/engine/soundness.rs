@@ -44,7 +44,7 @@ fn panic_of(work: impl FnOnce()) -> String {
     text.unwrap_or_else(|| (*panic.downcast_ref::<&str>().unwrap()).to_owned())
 }
 
-fn is_usage(error: &Error, part: &str) {
+fn assert_usage(error: &Error, part: &str) {
     assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
     assert!(error.to_string().contains(part), "{error} lacks {part:?}");
 }
@@ -132,12 +132,12 @@ fn a_grid_gets_smaller_and_never_larger() {
         grid.set_grid(0, [2, 1, 1]).unwrap();
         grid.set_grid(0, [4, 1, 1]).unwrap();
         for larger in [[5, 1, 1], [1, 2, 1], [1, 1, 2]] {
-            is_usage(
+            assert_usage(
                 &grid.set_grid(0, larger).unwrap_err(),
                 "recorded with [4, 1, 1]",
             );
         }
-        is_usage(&grid.set_grid(0, [0, 1, 1]).unwrap_err(), "at least 1");
+        assert_usage(&grid.set_grid(0, [0, 1, 1]).unwrap_err(), "at least 1");
         let mut recorder = Recorder::new(&[LEN]);
         let x = recorder.upload_buffer::<u32>("x", 0, 1);
         let y = recorder.download_buffer::<u32>("y", 0, 1);
@@ -147,7 +147,7 @@ fn a_grid_gets_smaller_and_never_larger() {
         recorder.download(y);
         let mut over = bindings(&backend, recorder.finish().unwrap());
         over.set_grid(0, [4, 1, 1]).unwrap();
-        is_usage(
+        assert_usage(
             &over.set_grid(0, [5, 1, 1]).unwrap_err(),
             "recorded with [4, 1, 1]",
         );
@@ -188,7 +188,7 @@ fn a_grid_stays_one_of_whole_clusters() {
     recorder.launch(&kernel, 8, &[]);
     let mut bound = bindings(&devices()[0], recorder.finish().unwrap());
     bound.set_grid(0, [6, 1, 1]).unwrap();
-    is_usage(
+    assert_usage(
         &bound.set_grid(0, [5, 1, 1]).unwrap_err(),
         "launch 0 of kernel nothing: a grid of [5, 1, 1] thread blocks, which is not made of whole clusters of [2, 1, 1]",
     );
@@ -209,7 +209,7 @@ fn a_library_call_has_no_attributes_of_a_launch() {
         let mut recorder = Recorder::new(&[LEN]);
         recorder.call(&kernel, &[]);
         let error = recorder.finish().unwrap_err();
-        is_usage(&error, "library call");
+        assert_usage(&error, "library call");
     }
 }
 
@@ -231,7 +231,7 @@ fn a_grid_of_three_dimensions_is_recorded_whole() {
         Executor::new(backend, &mut *device_slot, &buckets, &Policy::default()).unwrap();
     let mut bound = executor.bindings(&mut *device_slot, 0).unwrap().clone();
     bound.set_grid(0, [2, 3, 1]).unwrap();
-    is_usage(
+    assert_usage(
         &bound.set_grid(0, [3, 1, 1]).unwrap_err(),
         "recorded with [2, 3, 4]",
     );
@@ -271,9 +271,9 @@ fn a_value_is_as_recorded_unless_it_is_declared_changeable() {
         bound.set_scalar(0, "free", 3_u32).unwrap();
         bound.set_struct(0, "free_struct", bytes()).unwrap();
         let error = bound.set_scalar(0, "fixed", 3_u32).unwrap_err();
-        is_usage(&error, "kernel values, parameter fixed");
+        assert_usage(&error, "kernel values, parameter fixed");
         let error = bound.set_struct(0, "fixed_struct", bytes()).unwrap_err();
-        is_usage(&error, "parameter fixed_struct");
+        assert_usage(&error, "parameter fixed_struct");
         assert!(error.fix_text().unwrap().contains("Kernel::changeable"));
     }
 }
@@ -289,16 +289,16 @@ fn handles_of_another_recording_are_refused() {
         let allocation = backend.allocate(Space::Device, 64).unwrap();
         let view = AllocationView::new(&allocation, 0, 64).unwrap();
         let foreign = "of another recording";
-        is_usage(
+        assert_usage(
             &bound.bind_device(other_x, view.clone()).unwrap_err(),
             foreign,
         );
-        is_usage(
+        assert_usage(
             &bound.bind_host(other_x, view.clone()).unwrap_err(),
             foreign,
         );
-        is_usage(&bound.set_copy_len(other_x, 1).unwrap_err(), foreign);
-        is_usage(&bound.set_mapped(other_x, true).unwrap_err(), foreign);
+        assert_usage(&bound.set_copy_len(other_x, 1).unwrap_err(), foreign);
+        assert_usage(&bound.set_mapped(other_x, true).unwrap_err(), foreign);
         bound.bind_device(x, view).unwrap();
         let buckets = Arc::new(Buckets::single(recording.clone()));
         let policy = Policy::default();
@@ -335,10 +335,10 @@ fn slots_kernels_and_bindings_go_together() {
         .unwrap();
     let policy = Policy::default();
     let mixed = Bindings::new(&recording, &*other, &*device_slots[0], &policy);
-    is_usage(&mixed.err().unwrap(), "another backend");
+    assert_usage(&mixed.err().unwrap(), "another backend");
     let buckets = Arc::new(Buckets::single((*recording).clone()));
     let mixed = Executor::new(&other, &mut *device_slots[0], &buckets, &policy);
-    is_usage(&mixed.err().unwrap(), "another backend");
+    assert_usage(&mixed.err().unwrap(), "another backend");
     let mut executors: Vec<Executor> = device_slots
         .iter_mut()
         .map(|device_slot| Executor::new(&cpu, &mut **device_slot, &buckets, &policy).unwrap())
@@ -348,7 +348,7 @@ fn slots_kernels_and_bindings_go_together() {
         .unwrap()
         .clone();
     let error = executors[1].update(&mut *device_slots[1], 0, of_first);
-    is_usage(&error.unwrap_err(), "another slot");
+    assert_usage(&error.unwrap_err(), "another slot");
 }
 
 #[test]

@@ -25,7 +25,7 @@ fn counting(pool: &Pool, len: usize) -> (DeviceBuffer<i32>, PinnedBuffer<i32>) {
     (device, pinned)
 }
 
-fn is_usage<T>(result: Result<T>, part: &str) {
+fn assert_usage<T>(result: Result<T>, part: &str) {
     let error = result.err().expect("an error");
     assert_eq!(error.kind(), ErrorKind::Usage);
     assert!(error.to_string().contains(part), "{error}");
@@ -98,23 +98,23 @@ fn parts_of_parts_count_from_their_own_start() {
 fn ranges_outside_and_unequal_lengths_are_refused() {
     let pool = pool();
     let (mut device, mut pinned) = counting(&pool, 100);
-    is_usage(device.slice(..101), "elements 0..101 are not inside 100");
-    is_usage(device.slice(101..), "elements 101..100");
-    is_usage(device.slice_mut(0..=usize::MAX), "are not inside 100");
+    assert_usage(device.slice(..101), "elements 0..101 are not inside 100");
+    assert_usage(device.slice(101..), "elements 101..100");
+    assert_usage(device.slice_mut(0..=usize::MAX), "are not inside 100");
     #[allow(clippy::reversed_empty_ranges, reason = "what is tested")]
     let reversed = pinned.slice(6..5);
-    is_usage(reversed, "elements 6..5");
-    is_usage(pinned.slice_mut(90..).unwrap().slice_mut(..11), "inside 10");
-    is_usage(device.as_slice_mut().split_at(101).map(drop), "inside 100");
+    assert_usage(reversed, "elements 6..5");
+    assert_usage(pinned.slice_mut(90..).unwrap().slice_mut(..11), "inside 10");
+    assert_usage(device.as_slice_mut().split_at(101).map(drop), "inside 100");
 
     let part = device.slice(..10).unwrap();
-    is_usage(part.download(&mut [0; 9]), "10 elements to 9");
-    is_usage(pinned.copy_from(part), "10 elements to 100");
-    is_usage(pinned.upload(&[0; 101]), "101 elements to 100");
+    assert_usage(part.download(&mut [0; 9]), "10 elements to 9");
+    assert_usage(pinned.copy_from(part), "10 elements to 100");
+    assert_usage(pinned.upload(&[0; 101]), "101 elements to 100");
     let mut foreign = Pool::new(backend(), roomy())
         .device(100, "foreign")
         .unwrap();
-    is_usage(foreign.copy_from(device.as_slice()), "another backend");
+    assert_usage(foreign.copy_from(device.as_slice()), "another backend");
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn whose_turn_it_is_is_kept() {
     {
         let (mut left, mut right) = pinned.as_slice_mut().split_at(50).unwrap();
         let _turn = left.write().unwrap();
-        is_usage(right.write(), "in use");
+        assert_usage(right.write(), "in use");
     }
     {
         let reads = [pinned.read().unwrap(), pinned.read().unwrap()];

@@ -20,6 +20,7 @@ pub(super) struct GeneratorCopies<'a> {
 }
 
 impl<'a> GeneratorCopies<'a> {
+    /// The copies of `chains`, each with its residues and loose atoms from `contents`.
     pub(super) fn new(
         source: usize,
         contents: &[ChainContents],

@@ -223,7 +223,7 @@ impl Chemistry {
 
 impl Structure {
     /// Fills [`Structure::chemistry`] with components of a dictionary and those that the file describes, and
-    /// with bridges of water within a reach, if that is above 0.
+    /// with bridges of water within `water_reach`, in 0.001 A, if that is above 0.
     pub(super) fn find_chemistry(
         &mut self,
         components: Option<Components>,
@@ -312,6 +312,8 @@ struct Builder {
 }
 
 impl Builder {
+    /// A builder that has the atoms of polymers, then those of ligands in the order of
+    /// [`Structure::ligands_by_atoms`].
     fn new(
         structure: &Structure,
         components: Option<Components>,

@@ -178,6 +178,8 @@ impl Molecule<'_> {
 }
 
 impl<'a> Molecule<'a> {
+    /// The molecule of atoms at `xyz`. Atoms are bonded if the file states so, or if they are near
+    /// each other and the file does not state all bonds of either; metals are not bonded.
     fn new(xyz: &'a [[i32; 3]], element: &'a [u8], stated: &StatedLigandBonds) -> Self {
         let mut molecule = Molecule {
             xyz,

@@ -77,6 +77,8 @@ struct PolarAtoms<'a> {
 }
 
 impl<'a> PolarAtoms<'a> {
+    /// The donors and acceptors that have an owner. `bonds` holds, for each donor, its bonds: the
+    /// donor and the atom that it is bonded to. `reach` is in 0.001 A.
     fn new(atoms: &'a Atoms<'a>, bonds: impl Iterator<Item = &'a [[u32; 2]]>, reach: i32) -> Self {
         let xyz = atoms.xyz;
         let bonded = bonds.map(|bonds| {

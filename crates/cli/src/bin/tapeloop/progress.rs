@@ -151,6 +151,8 @@ enum Display {
 }
 
 impl Display {
+    /// Progress as JSON for a program; for a person as a bar, or as lines where stderr is not a
+    /// terminal.
     fn new(audience: Audience) -> Self {
         if audience == Audience::Program {
             return Display::Json(Instant::now());

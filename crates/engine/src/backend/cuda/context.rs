@@ -81,7 +81,7 @@ impl Device {
         c_text(&text)
     }
 
-    /// The PCI bus id.
+    /// The PCI bus id; empty if the driver does not tell it.
     pub(super) fn pci_bus_id(self) -> String {
         let mut text = [0; 32];
         // SAFETY: the driver writes at most the length passed, terminator included.

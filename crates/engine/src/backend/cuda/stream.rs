@@ -65,6 +65,7 @@ impl Stream {
         self.raw as u64
     }
 
+    /// A stream of normal priority.
     pub(super) fn new(context: &Arc<Context>) -> Result<Stream> {
         let driver = context.bind()?;
         let flags = CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
@@ -185,17 +186,17 @@ impl Event {
         if blocking_wait {
             flags |= CUevent_flags::CU_EVENT_BLOCKING_SYNC as u32;
         }
-        Event::with(context, flags)
+        Event::with_flags(context, flags)
     }
 
     /// An event that records the time.
     pub(super) fn timed(context: &Arc<Context>) -> Result<Event> {
         context.calls.add(Call::Timing);
-        Event::with(context, CUevent_flags::CU_EVENT_DEFAULT as u32)
+        Event::with_flags(context, CUevent_flags::CU_EVENT_DEFAULT as u32)
     }
 
     /// Makes an event with flags of the driver.
-    fn with(context: &Arc<Context>, flags: u32) -> Result<Event> {
+    fn with_flags(context: &Arc<Context>, flags: u32) -> Result<Event> {
         let driver = context.bind()?;
         let mut raw = std::ptr::null_mut();
         // SAFETY: `raw` outlives the call, and the context is current.

@@ -270,20 +270,21 @@ impl Timeline {
                 .filter(|span| (lead..end).contains(&span.batch))
         };
         let last = inside().map(|span| span.end_ns).max()?;
-        let from = first_span(lead, SpanKind::Fill).map(|span| span.start_ns);
-        let from = from.or_else(|| inside().map(|span| span.start_ns).min())?;
-        let from = from.min(u64::MAX - 1);
+        let start_ns = first_span(lead, SpanKind::Fill).map(|span| span.start_ns);
+        let start_ns = start_ns.or_else(|| inside().map(|span| span.start_ns).min())?;
+        // The end is at least 1 ns later.
+        let start_ns = start_ns.min(u64::MAX - 1);
         // The timeline does not have what was filled after the last batch.
-        let to = if end == self.batches {
+        let end_ns = if end == self.batches {
             last
         } else {
             first_span(end - 1, SpanKind::Submit).map_or(last, |span| span.end_ns)
         };
-        let to = if to > from { to } else { last };
+        let end_ns = if end_ns > start_ns { end_ns } else { last };
         Some(Shown {
             batches: lead..end,
-            from,
-            to: to.max(from + 1),
+            start_ns,
+            end_ns: end_ns.max(start_ns + 1),
         })
     }
 
@@ -363,23 +364,26 @@ fn mark(statistics: &Statistics) -> &'static str {
 #[derive(Clone)]
 struct Shown {
     batches: Range<u64>,
-    from: u64,
-    to: u64,
+    start_ns: u64,
+    end_ns: u64,
 }
 
 impl Shown {
     fn ns(&self) -> u64 {
-        self.to - self.from
+        self.end_ns - self.start_ns
     }
 
     /// The part of a span that is drawn.
     fn cut(&self, span: &Span) -> Option<(u64, u64)> {
-        let (start, end) = (span.start_ns.max(self.from), span.end_ns.min(self.to));
+        let (start, end) = (
+            span.start_ns.max(self.start_ns),
+            span.end_ns.min(self.end_ns),
+        );
         (start < end).then_some((start, end))
     }
 
     fn x(&self, ns: u64) -> f64 {
-        LEFT + (RIGHT - LEFT) * (ns - self.from) as f64 / self.ns() as f64
+        LEFT + (RIGHT - LEFT) * (ns - self.start_ns) as f64 / self.ns() as f64
     }
 }
 

@@ -102,19 +102,19 @@ fn memory_is_bound_or_declared_and_never_both() {
             };
             let error = executor.update(device_slot, 0, bound_at(64)).unwrap_err();
             let (bound, declared) = (range(64), range(0));
-            is_usage(
+            assert_usage(
                 &error,
                 &format!("buffer d is bound to {bound}, which overlaps declared"),
             );
-            is_usage(&error, &declared);
+            assert_usage(&error, &declared);
             executor.update(device_slot, 0, bound_at(128)).unwrap();
             let error = executor.declare(device_slot, view(64)).unwrap_err();
             let (bound, declared) = (range(128), range(64));
-            is_usage(
+            assert_usage(
                 &error,
                 &format!("buffer d is bound to {bound}, which overlaps declared"),
             );
-            is_usage(&error, &declared);
+            assert_usage(&error, &declared);
             executor
                 .replay(device_slot, 0, Extent::from([LEN]))
                 .unwrap();
@@ -203,7 +203,7 @@ fn a_slot_without_the_host_side_of_a_buffer_is_refused() {
     let mut slot = device_slot(backend, &on_device);
     let buckets = Arc::new(Buckets::single(recorded(Recorder::new(&[LEN])).0));
     let refused = Executor::new(backend, &mut *slot, &buckets, &Policy::default());
-    is_usage(&refused.err().unwrap(), "or no host side of one");
+    assert_usage(&refused.err().unwrap(), "or no host side of one");
 }
 
 /// A workload with a resident buffer that is larger than any memory.

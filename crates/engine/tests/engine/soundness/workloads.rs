@@ -107,7 +107,7 @@ fn a_header_counts_no_more_than_the_capacity_and_than_the_batch() {
     );
     slot.write_header(Extent::from([8]), 1);
     let failed = ring.submit(slot, Extent::from([7]), ()).unwrap_err();
-    is_usage(
+    assert_usage(
         &failed.error,
         "the header was written for [8], which the submitted extent [7] does not hold",
     );
@@ -129,22 +129,22 @@ fn what_an_engine_records_of_a_workload_is_replayed_by_engines_alone() {
         let mut slot = ring.acquire().unwrap();
         let whose = "an engine or a packer made this recording";
         let mut bound = slot.bindings(0).unwrap();
-        is_usage(&bound.set_grid(0, [1, 1, 1]).unwrap_err(), whose);
+        assert_usage(&bound.set_grid(0, [1, 1, 1]).unwrap_err(), whose);
         let text = panic_of(|| slot.write_header(Extent::from([1, 1]), 1));
         assert!(text.contains("header"), "{text}");
         let recording = bound.recording();
         let mut device_slot = device_slot(&backend, recording);
         let made = Bindings::new(recording, &*backend, &*device_slot, &policy);
-        is_usage(&made.err().unwrap(), whose);
+        assert_usage(&made.err().unwrap(), whose);
         let made = Executor::new(&backend, &mut *device_slot, &first.buckets(), &policy);
-        is_usage(&made.err().unwrap(), whose);
+        assert_usage(&made.err().unwrap(), whose);
         // The other packer's slots have other buffers.
         let (error, items) = second.pack(&mut slot, vec![vec![1.0]]).err().unwrap();
-        is_usage(&error, "does not use this packer's buckets");
+        assert_usage(&error, "does not use this packer's buckets");
         assert_eq!(items, [[1.0]]);
         let packed = first.pack(&mut slot, vec![vec![1.0; 5]]).ok().unwrap();
         let failed = ring.submit(slot, Extent::from([4, 1]), packed).unwrap_err();
-        is_usage(
+        assert_usage(
             &failed.error,
             "the header was written for [5, 1], which the submitted extent [4, 1] does not hold",
         );

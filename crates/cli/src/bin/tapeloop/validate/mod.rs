@@ -108,6 +108,7 @@ struct Folder {
 }
 
 impl Folder {
+    /// The folder `keep`, or one for temporary files that other processes do not use.
     fn new(keep: Option<PathBuf>) -> Self {
         let stays = keep.is_some();
         let temporary =

@@ -144,7 +144,7 @@ fn a_short_run_is_drawn_to_its_end() {
     let shown = all.shown().unwrap();
     assert_eq!(shown.batches, 0..2);
     let last = all.spans.iter().map(|span| span.end_ns).max().unwrap();
-    assert_eq!(shown.to, last);
+    assert_eq!(shown.end_ns, last);
     // A longer one without its first batches.
     assert_eq!(on_a_device(0..14, 14).shown().unwrap().batches, 6..14);
 }
