@@ -83,7 +83,7 @@ impl<B> Ring<B> {
     pub fn acquire(&mut self) -> Option<Slot<Filling>> {
         self.free.last()?.check_process().ok()?;
         let mut slot = self.free.pop()?.begin();
-        // Those of a batch that failed.
+        // Those of a batch that was filled and cancelled.
         slot.clear_inputs();
         Some(slot)
     }
@@ -155,7 +155,12 @@ impl<B> Ring<B> {
                 (batch, None)
             }
             Err(failed) => {
-                let Failed { error, batch, slot } = *failed;
+                let Failed {
+                    error,
+                    batch,
+                    mut slot,
+                } = *failed;
+                slot.clear_inputs();
                 self.free.extend(slot.quiet());
                 (batch, Some(error))
             }

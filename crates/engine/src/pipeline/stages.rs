@@ -308,8 +308,9 @@ impl<W: Workload> Shared<W> {
                 let Failed {
                     error,
                     mut batch,
-                    slot,
+                    mut slot,
                 } = *failed;
+                slot.clear_inputs();
                 // Entries that have a result keep it.
                 let entry_error =
                     |entry: &Entry<W>| entry.location.as_ref().err().unwrap_or(&error).clone();

@@ -52,6 +52,7 @@ fn a_failed_batch_keeps_no_memory() {
         ticket.wait().unwrap().result
     };
     assert_eq!(run(TWIN_PANICS).unwrap_err().kind(), ErrorKind::Kernel);
+    assert_eq!(pool.stats().device.parked_bytes, 0, "it is kept no longer");
     let mut calls = [0; 2];
     for calls in &mut calls {
         let before = backend.driver_calls().submissions;
@@ -214,6 +215,32 @@ fn memory_that_is_written_is_no_input() {
     let done = ring.wait().unwrap();
     ring.release(done);
     buffer.upload(&[0.0; 16]).unwrap();
+}
+
+#[test]
+fn the_memory_of_a_batch_that_was_not_submitted_can_be_written() {
+    let backend = cpu();
+    let pool = Pool::new(Arc::clone(&backend), PoolConfig::development());
+    let (recording, x, y) = halving();
+    let buckets = Arc::new(Buckets::single(recording));
+    let mut ring: Ring<()> =
+        Ring::new(&backend, &buckets, 1, &Policy::default(), Wait::Spin).unwrap();
+    let mut buffer = pool.device::<f32>(16, "numbers").unwrap();
+    for value in [4.0, 6.0] {
+        let mut slot = ring.acquire().unwrap();
+        slot.copy_in(x, 0, buffer.view()).unwrap();
+        let failed = ring.submit(slot, Extent::from([17]), ()).unwrap_err();
+        ring.release(Err(failed));
+        buffer.upload(&[value; 16]).unwrap();
+    }
+    let mut slot = ring.acquire().unwrap();
+    slot.copy_in(x, 0, buffer.view()).unwrap();
+    ring.submit(slot, Extent::from([16]), ())
+        .map_err(drop)
+        .unwrap();
+    let done = ring.wait().unwrap().map_err(drop).unwrap();
+    assert_eq!(done.read(y), [3.0; 16]);
+    ring.release(Ok(done));
 }
 
 #[test]

@@ -116,6 +116,14 @@ impl Core {
     }
 }
 
+impl<S> Slot<S> {
+    /// Drops the copies of an earlier batch, or of one that has failed for good: the memory can be written
+    /// again, and dropped.
+    pub(crate) fn clear_inputs(&mut self) {
+        self.core.clear_inputs();
+    }
+}
+
 impl Slot<Filling> {
     /// Copies device memory to the part of an input buffer that starts at element `start`, on the device,
     /// before the commands of the batch that is filled now. Nothing may write the memory until the batch is
@@ -152,11 +160,6 @@ impl Slot<Filling> {
             )));
         }
         self.core.copy_in(from, buffer.id(), start)
-    }
-
-    /// Drops the copies of an earlier batch.
-    pub(crate) fn clear_inputs(&mut self) {
-        self.core.clear_inputs();
     }
 
     /// Sets a part of an input buffer to zero before the batch's commands.
