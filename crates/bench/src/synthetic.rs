@@ -263,6 +263,7 @@ impl Workload for KernelChain {
                 [x, y],
             ),
             Kernels::Advance(rounds) => {
+                // Each round computes (2 x + 1) / 2 + 1 / 2, which is x + 1.
                 let args: [Arg; 8] = [
                     x.into(),
                     y.into(),
