@@ -13,7 +13,8 @@ pub struct InputCount {
 }
 
 impl InputCount {
-    /// Starts a thread that lists `items` to set the total of `counters`, until the value is dropped. `None` if they can be listed only once.
+    /// Starts a thread that lists `items` to set the total of `counters`, until the value is dropped. `None`
+    /// if they can be listed only once.
     pub fn start(
         counters: &Arc<RunCounters>,
         items: &[String],

@@ -52,7 +52,7 @@ const HALF_TURN: f64 = 180.0;
 
 /// A residue of a [`Sequence`].
 struct SequenceResidue {
-    /// Its index in [`Sequence::draw_chains`].
+    /// Its index in [`Sequence::chains`].
     chain: usize,
     /// The author's number; `None` for a residue that was not observed.
     number: Option<i32>,

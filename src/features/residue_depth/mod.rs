@@ -274,9 +274,10 @@ fn points_per_unit(count: u32, probe: u32) -> usize {
     }
 }
 
-/// The distance below which points are joined, in 0.001 A, of spheres with `count` points. Every point of the sphere of the largest
-/// radius is within 0.75 sqrt(4 pi / N) radii of a test point. Where the exposed patches of two
-/// spheres meet, each has a test point within that distance of the meeting point.
+/// The distance below which points are joined, in 0.001 A, of spheres with `count` points. Every
+/// point of the sphere of the largest radius is within 0.75 sqrt(4 pi / N) radii of a test point.
+/// Where the exposed patches of two spheres meet, each has a test point within that distance of the
+/// meeting point.
 fn join_distance(count: u32, radius_max: u32) -> u32 {
     let spacing = (4.0 * std::f64::consts::PI / f64::from(count)).sqrt();
     (1.5 * spacing * f64::from(radius_max)).min(JOIN_DISTANCE_MAX) as u32

@@ -55,7 +55,7 @@ pub(super) fn start<W: Workload>(
     } else if can_be_helped {
         None
     } else {
-        Some(Arc::new(workers(cores, shared.engine)?))
+        Some(Arc::new(start_workers(cores, shared.engine)?))
     };
     let devices = Arc::new(ToDevices::new(devices));
     let dispatcher = Arc::new_cyclic(|this: &Weak<Dispatcher<W>>| {
@@ -96,7 +96,7 @@ pub(super) fn start<W: Workload>(
 ///
 /// They always count as inside of the engine: a workload may share the writing of an item out to
 /// them, and a worker waits for that.
-fn workers(threads: usize, engine: EngineId) -> Result<ThreadPool> {
+fn start_workers(threads: usize, engine: EngineId) -> Result<ThreadPool> {
     let pool = ThreadPoolBuilder::new()
         .num_threads(threads)
         .thread_name(|index| format!("tapeloop-worker-{index}"))

@@ -2,7 +2,7 @@
 //!
 //! It reads the columns of format 3.3, and customs of other programs: chain ids of two characters and
 //! components of four ([`chain_columns`]), residue numbers above 9999 (five digits, hybrid-36 and
-//! hexadecimal), lines whose fields are too wide or separated by tabs ([`read_shifted_line`]), files without
+//! hexadecimal), lines whose fields are too wide or separated by tabs ([`shifted_line`]), files without
 //! elements, without MODEL records, and that end after the coordinates. What follows END is the next
 //! model, as trajectories of VMD have their frames. Serial numbers are not read, so they may be anything.
 

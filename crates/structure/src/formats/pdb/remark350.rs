@@ -42,7 +42,7 @@ impl<'a> Remark350<'a> {
         }
     }
 
-    /// Reads `read_line`, which is the rest of a line after `REMARK 350`. The line starts at `offset`.
+    /// Reads `line`, which is the rest of a line after `REMARK 350`. The line starts at `offset`.
     pub(super) fn read_line(&mut self, line: &'a [u8], offset: usize) -> Result<()> {
         let line = line.trim_ascii();
         let mut words = line.split(u8::is_ascii_whitespace);
