@@ -37,7 +37,10 @@ const BATCHES_AHEAD: usize = 2;
 /// Config keys of a run, which an engine does not have, each with what to do in its place.
 const RUN_KEYS: [(&str, &str); 3] = [
     ("input", "give the inputs to each stream"),
-    ("output", "write the tables that a stream yields, or use `run`"),
+    (
+        "output",
+        "write the tables that a stream yields, or use `run`",
+    ),
     ("timeline", "use `run`, which writes a timeline"),
 ];
 

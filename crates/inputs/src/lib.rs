@@ -11,7 +11,6 @@ mod digest;
 mod folder;
 mod globs;
 mod list;
-mod open_folder;
 pub mod packed;
 mod recent_set;
 mod repeated;
@@ -25,7 +24,7 @@ pub use check::{PackedSet, check};
 use digest::Digester;
 pub use digest::{InputDigests, InputRange};
 pub use folder::Skipped;
-use folder::{EntryKind, FolderEntry, list_of_folder};
+use folder::{EntryKind, FolderEntry, list_of_folder, structures_in};
 use globs::{Glob, GlobSegment};
 use list::{InputList, ListedInput};
 use packed::PackedFile;
@@ -540,6 +539,33 @@ impl Sources {
             ),
         );
         self.source(path, Some(problem))
+    }
+
+    /// Opens a directory, whose entries follow in the next steps. Returns a source with an error if it
+    /// cannot be listed, or if a file of the packed set in it is missing.
+    fn open_folder(&mut self, folder: PathBuf) -> Option<Source> {
+        let has_archives = !matches!(self.archives, Archives::Unknown);
+        let is_other = |name: &OsStr| {
+            let is_archive = || ArchiveKind::of_name(&name.to_string_lossy()).is_some();
+            has_archives && is_archive() || self.trajectories.include(name)
+        };
+        match structures_in(&folder, is_other, &mut self.skipped) {
+            Ok(entries) => {
+                let names = entries.iter().map(|entry| &*entry.name);
+                let complete = if has_archives {
+                    packed::check_names(&folder, names)
+                } else {
+                    Ok(())
+                };
+                let entries = entries.into_iter();
+                self.open.push(OpenItem::Folder(folder.clone(), entries));
+                match complete {
+                    Ok(()) => None,
+                    Err(error) => self.source(folder, Some(error)),
+                }
+            }
+            Err(error) => self.source(folder, Some(error.into())),
+        }
     }
 }
 

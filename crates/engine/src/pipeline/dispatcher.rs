@@ -2,7 +2,6 @@
 //! thread that closes a batch, or frees a slot, starts what can start.
 
 mod answering;
-mod expiry;
 mod submission;
 
 pub(super) use submission::Incoming;
@@ -21,7 +20,7 @@ use super::run_results::RunSink;
 use super::slot::{Failed, Flight, Progress, Slot};
 use super::stages::{Shared, SubmitOutcome};
 use super::sync::{AtomicBool, AtomicU64, Condvar, Guard, Mutex, Receiver, yield_now};
-use super::ticket::{Answers, TicketEngine};
+use super::ticket::{Answers, Early, TicketEngine};
 use super::uniforms::Change;
 use super::unwinding::catch_and_log;
 use super::upload::is_large;
@@ -438,6 +437,41 @@ impl<W: Workload> Dispatcher<W> {
             catch_and_log(|| drop(batch));
         }
         self.drop_undelivered();
+    }
+
+    /// Answers the items that have expired at `now` and have no slot. Returns when the next one expires.
+    pub(super) fn expire_due(self: &Arc<Self>, now: Instant) -> Option<Instant> {
+        let mut queue = self.queue.lock();
+        let expired = queue.expire(&self.shared, now);
+        if !expired.emptied.is_empty() {
+            self.note_room();
+        }
+        let expires_at = queue.expires_at();
+        let next = self.next(&mut queue);
+        drop(queue);
+        let count = expired.answers.len() + expired.waiting;
+        self.shared.counters.add_expired(count);
+        self.finish_admission(expired.admitted);
+        expired.answers.into_iter().for_each(Early::finish);
+        for batch in expired.emptied {
+            self.answer(batch, None, &mut Vec::new());
+        }
+        self.start_all(next);
+        expires_at
+    }
+
+    /// Tells the timer that an item expires earlier than those before.
+    fn wake_timer(self: &Arc<Self>) {
+        self.timer.get_or_init(|| Timer::start(self)).wake();
+    }
+
+    /// Whether the timer has ended, as it does once the engine is over.
+    pub(super) fn ends_timer(&self) -> bool {
+        let Some(timer) = self.timer.get() else {
+            return true;
+        };
+        timer.wake();
+        timer.has_ended()
     }
 }
 
