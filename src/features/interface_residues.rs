@@ -194,7 +194,8 @@ impl Twin for chain_range::Views<'_> {
     }
 }
 
-/// The squared distance of an atom, and its chain. Of equal distances the lower chain is less.
+/// The squared distance of an atom, in units of (0.001 A)^2, and its chain. The least of these pairs is the
+/// nearest atom, and of atoms at the same distance that of the lower chain.
 type NearestAtom = (u32, u32);
 const NO_ATOM: NearestAtom = (u32::MAX, 0);
 

@@ -123,7 +123,7 @@ impl<R: BufRead> TextRecords<R> {
             let quoted = trimmed.strip_prefix('"');
             let plain = match quoted {
                 Some(quoted) => {
-                    let (inner, behind) = unquoted(quoted);
+                    let (inner, behind) = split_quoted(quoted);
                     let start = self.text.len();
                     inner.for_each(|piece| self.text.push_str(piece));
                     trim(&mut self.text, start);
@@ -155,9 +155,11 @@ impl<R: BufRead> TextRecords<R> {
     }
 }
 
-/// The pieces of a quoted field, and the text after the quote that closes it.
-fn unquoted(text: &str) -> (impl Iterator<Item = &str>, &str) {
-    let bytes = text.as_bytes();
+/// Splits `after_quote`, which begins behind the opening quote of a field, at the closing one. Returns the
+/// field's text in pieces that follow each other, with single quotes for doubled ones, and the text after
+/// the closing quote. Without a closing quote all of it is the field; [`TextRecords::next`] refuses that.
+fn split_quoted(after_quote: &str) -> (impl Iterator<Item = &str>, &str) {
+    let bytes = after_quote.as_bytes();
     let mut quotes = memchr_iter(b'"', bytes);
     let mut end = bytes.len();
     while let Some(index) = quotes.next() {
@@ -168,10 +170,10 @@ fn unquoted(text: &str) -> (impl Iterator<Item = &str>, &str) {
         quotes.next();
     }
     // A doubled quote stands for one quote, which is put back before each piece but the first.
-    let behind = text.get(end + 1..).unwrap_or_default();
-    let pieces = text[..end].split("\"\"").enumerate();
+    let rest = after_quote.get(end + 1..).unwrap_or_default();
+    let pieces = after_quote[..end].split("\"\"").enumerate();
     let pieces = pieces.flat_map(|(index, piece)| [if index > 0 { "\"" } else { "" }, piece]);
-    (pieces, behind)
+    (pieces, rest)
 }
 
 /// Removes blanks around the end of `text` from `start` on.

@@ -143,7 +143,7 @@ fn not_found_error(path: &Path) -> Error {
     if !near.is_empty() {
         return error.fix(printable(near).into_owned());
     }
-    // The path has one slash of the two.
+    // A path that was cleaned has one slash where the address has two.
     let text = path.to_string_lossy();
     let address = ["http:/", "https:/", "ftp:/"]
         .iter()

@@ -177,7 +177,7 @@ pub(super) struct Slices {
     /// The height and 1 / the radius of each circle.
     circles: Vec<[f32; 2]>,
     probe: u32,
-    scale: f64,
+    angstrom2_per_unit: f64,
 }
 
 impl Slices {
@@ -190,7 +190,7 @@ impl Slices {
         Slices {
             circles: (0..count).map(circle).collect(),
             probe,
-            scale: angstrom2_per_point((PARTS * count) as usize),
+            angstrom2_per_unit: angstrom2_per_point((PARTS * count) as usize),
         }
     }
 
@@ -228,8 +228,8 @@ impl Surface for Slices {
         self.probe
     }
 
-    fn scale(&self) -> f64 {
-        self.scale
+    fn angstrom2_per_unit(&self) -> f64 {
+        self.angstrom2_per_unit
     }
 
     #[inline(always)]

@@ -37,7 +37,7 @@ pub(super) struct Sphere {
     /// The probe's radius in 0.001 A.
     pub(super) probe: u32,
     /// Area in A^2 for each point and each squared unit of 0.001 A.
-    scale: f64,
+    angstrom2_per_unit: f64,
 }
 
 /// The area in A^2 of one of `points` test points, or parts of a sphere, for a squared radius of one unit of
@@ -51,10 +51,12 @@ pub(super) trait Surface {
     /// The probe's radius in 0.001 A.
     fn probe(&self) -> u32;
 
-    /// Area in A^2 for each part of a sphere and each squared unit of 0.001 A.
-    fn scale(&self) -> f64;
+    /// The area in A^2 of one part of a sphere whose radius is 0.001 A.
+    fn angstrom2_per_unit(&self) -> f64;
 
-    /// Numbers of parts of an atom's sphere that are open without the other atoms, and in the model.
+    /// Returns how many parts of an atom's sphere are open: without the other atoms, and in the model.
+    /// `index` is the atom's index in the batch. `neighbours` holds the neighbours of a group of atoms
+    /// that this atom is in.
     fn open<S: Simd, O: Others>(
         &self,
         simd: S,
@@ -71,7 +73,7 @@ pub(super) trait Surface {
 
     /// The area in A^2 of a sum of parts, each with the square of its atom's radius and the probe.
     fn angstrom2(&self, sum: u64) -> f32 {
-        (sum as f64 * self.scale()) as f32
+        (sum as f64 * self.angstrom2_per_unit()) as f32
     }
 }
 
@@ -80,8 +82,8 @@ impl Surface for Sphere {
         self.probe
     }
 
-    fn scale(&self) -> f64 {
-        self.scale
+    fn angstrom2_per_unit(&self) -> f64 {
+        self.angstrom2_per_unit
     }
 
     #[inline(always)]
@@ -116,7 +118,7 @@ impl Sphere {
             axes: std::array::from_fn(axis),
             count,
             probe,
-            scale: angstrom2_per_point(count),
+            angstrom2_per_unit: angstrom2_per_point(count),
         }
     }
 }

@@ -44,7 +44,7 @@ impl Compared {
 
 impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (word, side) in [("old", &self.old), ("new", &self.new)] {
+        for (run, side) in [("old", &self.old), ("new", &self.new)] {
             let commit = match side.commit.as_str() {
                 "" => String::new(),
                 commit => format!(", commit {commit}"),
@@ -52,7 +52,7 @@ impl fmt::Display for Comparison {
             let Side { date, version, .. } = side;
             writeln!(
                 f,
-                "{word}: {date}, version {version}{commit}, {}",
+                "{run}: {date}, version {version}{commit}, {}",
                 side.machine
             )?;
         }
@@ -60,21 +60,21 @@ impl fmt::Display for Comparison {
             writeln!(f, "warning: {warning}")?;
         }
         writeln!(f)?;
-        let head = [
+        let headings = [
             "",
             "point",
             "old",
             "new",
-            "time",
+            "change",
             "interval",
-            "by other programs",
+            "relative to other programs",
         ];
-        let mut rows = vec![head.map(str::to_owned)];
+        let mut rows = vec![headings.map(str::to_owned)];
         rows.extend(self.points.iter().map(Compared::cells));
-        table(f, &rows)?;
-        for (word, names) in [("old", &self.only_old), ("new", &self.only_new)] {
+        write_table(f, &rows)?;
+        for (run, names) in [("old", &self.only_old), ("new", &self.only_new)] {
             for name in names {
-                writeln!(f, "only in the {word} run: {name}")?;
+                writeln!(f, "only in the {run} run: {name}")?;
             }
         }
         write!(f, "\n{}", self.words())
@@ -82,7 +82,7 @@ impl fmt::Display for Comparison {
 }
 
 /// Writes a table: words to the left, figures to the right. Leaves empty columns out.
-fn table(f: &mut fmt::Formatter<'_>, rows: &[[String; 7]]) -> fmt::Result {
+fn write_table(f: &mut fmt::Formatter<'_>, rows: &[[String; 7]]) -> fmt::Result {
     let width = |column: usize| {
         let cells = rows.iter().map(|row| row[column].chars().count());
         cells.max().unwrap_or(0)

@@ -261,13 +261,14 @@ impl Column {
         }
     }
 
-    /// This column of residues or chains, of one of the two of each pair; its name ends with `ending`.
-    pub(super) fn of_pair(mut self, pair: PairSide, ending: &str) -> Self {
-        self.spec.name = format!("{}_{ending}", self.spec.name);
+    /// Makes this column describe one side of each pair: a residue, chain or atom. Appends `_` and
+    /// `suffix` to its name, and encodes integers for the order of pairs ([`kind_of_side`]).
+    pub(super) fn of_side(mut self, side: PairSide, suffix: &str) -> Self {
+        self.spec.name = format!("{}_{suffix}", self.spec.name);
         if self.spec.kind == Kind::Integer {
-            self.spec.kind = kind_of_side(pair.side);
+            self.spec.kind = kind_of_side(side.side);
         }
-        self.pair = Some(pair);
+        self.pair = Some(side);
         self
     }
 

@@ -383,7 +383,7 @@ fn pair_names(table: TableName, endings: [&str; 2]) -> impl Iterator<Item = Colu
             component(),
         ];
         let table = OutputTable::Features(table);
-        columns.map(|column| column.of_pair(PairSide { table, side }, ending))
+        columns.map(|column| column.of_side(PairSide { table, side }, ending))
     })
 }
 
@@ -453,7 +453,7 @@ fn chain_pair_columns(table: TableName) -> Vec<Column> {
         let value: TextOfRow = |r, chain| r.structure.chains[chain].label_asym_id.as_deref();
         let column = Column::text("label_asym_id", LABEL, value).nullable();
         let table = OutputTable::Features(table);
-        column.of_pair(PairSide { table, side }, ending)
+        column.of_side(PairSide { table, side }, ending)
     };
     vec![entry_id(), label(0, "i"), label(1, "j")]
 }

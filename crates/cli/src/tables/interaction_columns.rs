@@ -42,7 +42,7 @@ pub(super) fn side_columns(
     [atoms, role]: [TextOfRow; 2],
 ) -> Vec<Column> {
     let ending = ["1", "2"][side];
-    let of_side = |column: Column| column.of_pair(PairSide { table, side }, ending);
+    let of_side = |column: Column| column.of_side(PairSide { table, side }, ending);
     let mut columns = vec![of_side(
         Column::integer(
             "res_index",

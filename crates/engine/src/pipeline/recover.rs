@@ -72,7 +72,7 @@ impl<W: Workload> Shared<W> {
             self.note_off_device(&mut outcome);
             match outcome {
                 Err(failed) if self.comes_back(&failed) => lost.push(failed),
-                Err(failed) => finished.push(Err(self.end_lost(failed))),
+                Err(failed) => finished.push(Err(self.fail_lost_batch(failed))),
                 done => finished.push(done),
             }
         }
@@ -81,7 +81,7 @@ impl<W: Workload> Shared<W> {
             if self.comes_back(&failed) {
                 self.run_again(*failed)
             } else {
-                Err(self.end_lost(failed))
+                Err(self.fail_lost_batch(failed))
             }
         };
         finished.extend(lost.into_iter().map(run_again));
@@ -90,13 +90,16 @@ impl<W: Workload> Shared<W> {
 
     /// Fails a batch for good. If it was lost with a device that cannot be restarted, its error is
     /// the reason for that.
-    fn end_lost(&self, mut failed: Box<Failed<Box<Batch<W>>>>) -> Box<Failed<Box<Batch<W>>>> {
+    fn fail_lost_batch(
+        &self,
+        mut failed: Box<Failed<Box<Batch<W>>>>,
+    ) -> Box<Failed<Box<Batch<W>>>> {
         let over = self.device_error(failed.slot.device());
         if let Some(reason) = over.filter(|_| is_loss(&failed.error)) {
             // The places of the batch that met it are left out.
             failed.error = reason.clone().without_places();
         }
-        self.end(failed)
+        self.fail_batch(failed)
     }
 
     /// Runs a lost batch again, without the items that lose the device, and leaves the device
@@ -105,7 +108,7 @@ impl<W: Workload> Shared<W> {
         let (error, number) = (&failed.error, failed.batch.number);
         tracing::warn!(%error, batch = number, "the device was lost; the batch runs again");
         let finished = self.hunt(failed);
-        let mut finished = finished.map_err(|failed| self.end(failed));
+        let mut finished = finished.map_err(|failed| self.fail_batch(failed));
         // The next batch needs a running device.
         let device = match &finished {
             Ok(slot) => slot.device(),

@@ -215,9 +215,13 @@ impl<W: Workload> Shared<W> {
         }
     }
 
-    /// Notes that a batch failed for good. If the error concerns the device, takes the device out of
-    /// use.
-    pub(super) fn end(&self, mut failed: Box<Failed<Box<Batch<W>>>>) -> Box<Failed<Box<Batch<W>>>> {
+    /// Fails a batch for good: adds its number to the error, and logs it. If the error concerns the
+    /// device, takes the device out of use in place of logging, which may end the engine
+    /// ([`Shared::lose_device`]).
+    pub(super) fn fail_batch(
+        &self,
+        mut failed: Box<Failed<Box<Batch<W>>>>,
+    ) -> Box<Failed<Box<Batch<W>>>> {
         let batch = format!("batch {}", failed.batch.number);
         failed.error = failed.error.clone().within(batch);
         if failed.error.scope() < ErrorScope::Device {
@@ -234,7 +238,7 @@ impl<W: Workload> Shared<W> {
         mut outcome: Finished<Box<Batch<W>>>,
     ) -> Finished<Box<Batch<W>>> {
         self.note_off_device(&mut outcome);
-        outcome.map_err(|failed| self.end(failed))
+        outcome.map_err(|failed| self.fail_batch(failed))
     }
 
     /// Notes that a batch is no longer on the device, if it was.

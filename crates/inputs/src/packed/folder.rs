@@ -22,10 +22,11 @@ pub(super) fn path_of(folder: &Path, number: u32) -> PathBuf {
     folder.join(format!("{PREFIX}{number:05}{SUFFIX}"))
 }
 
-/// The packed files at `path`: the file itself, or those of the set in a folder.
+/// The packed files at `path`, sorted by name: the file itself, or all packed files in a folder, also those
+/// that are not named as files of a set. Opens each candidate to see whether it is one.
 ///
 /// # Errors
-/// The folder cannot be read or has none, or a file of the set is missing.
+/// The folder cannot be read or has no packed file, or a file of the set is missing.
 pub fn files_in(path: &Path) -> Result<Vec<PathBuf>> {
     if !path.metadata()?.is_dir() {
         return Ok(vec![path.to_owned()]);
@@ -36,6 +37,8 @@ pub fn files_in(path: &Path) -> Result<Vec<PathBuf>> {
         let name = entry?.file_name();
         let path = path.join(&name);
         let ending = path.extension().unwrap_or_default();
+        // Hidden files are those that `tapeloop pack` has not finished. Other tables of Arrow, such as
+        // those of a run, are skipped. A damaged packed file is kept: reading it reports the damage.
         if ending.eq_ignore_ascii_case(ENDING)
             && !name.as_encoded_bytes().starts_with(b".")
             && !path.is_dir()

@@ -381,9 +381,10 @@ impl Builder {
                     (ChemistrySource::Geometry, perceived)
                 });
                 self.add_owner(source, atoms.clone());
-                let (groups, bonds) = (self.chemistry.groups.len(), self.chemistry.bonds.len());
+                let (first_group, first_bond) =
+                    (self.chemistry.groups.len(), self.chemistry.bonds.len());
                 self.add_perceived(perceived, &range);
-                self.link_nitrogen(atoms, groups, bonds);
+                self.make_backbone_nitrogen_neutral(atoms, first_group, first_bond);
             }
         }
     }
@@ -393,7 +394,7 @@ impl Builder {
     fn add_known(&mut self, known: &KnownResidue, atoms: Range<usize>) {
         let names = &self.name[atoms.clone()];
         let find = |name: &[u8; 8]| {
-            let index = names.iter().position(|known| known == name);
+            let index = names.iter().position(|atom_name| atom_name == name);
             index.map(|index| (atoms.start + index) as u32)
         };
         for (index, name) in atoms.clone().zip(names) {
@@ -532,20 +533,28 @@ impl Builder {
         }
     }
 
-    /// The nitrogen of a peptide bond, whose other carbon is of another residue, is no amine. The
-    /// residue has the groups and bonds from these indices on.
-    fn link_nitrogen(&mut self, atoms: Range<usize>, groups: usize, bonds: usize) {
+    /// Corrects the atom N of a residue whose roles follow from its own atoms alone. N is not bonded to
+    /// the residue before there, so it looks like a charged amine. Removes its charged group, and makes N
+    /// a donor if it has at most one bond within the residue; with two, as in proline, it has no hydrogen
+    /// and no role. N at the start of a chain is treated alike, as ends of chains have no charge
+    /// (docs/METHODS.md). `first_group` and `first_bond` are where the residue's groups and bonds begin.
+    fn make_backbone_nitrogen_neutral(
+        &mut self,
+        atoms: Range<usize>,
+        first_group: usize,
+        first_bond: usize,
+    ) {
         let names = &self.name[atoms.clone()];
         let Some(index) = names.iter().position(|name| *name == text8(b"N")) else {
             return;
         };
         let atom = (atoms.start + index) as u32;
         let chemistry = &mut self.chemistry;
-        let mut own = chemistry.groups[groups..].iter();
-        if let Some(index) = own.position(|group| group.atom == atom) {
-            chemistry.groups.remove(groups + index);
+        let mut new_groups = chemistry.groups[first_group..].iter();
+        if let Some(index) = new_groups.position(|group| group.atom == atom) {
+            chemistry.groups.remove(first_group + index);
         }
-        let bonded = chemistry.bonds[bonds..].iter();
+        let bonded = chemistry.bonds[first_bond..].iter();
         let bonded = bonded.filter(|bond| bond[0] == atom);
         chemistry.roles[atom as usize] = match bonded.count() {
             0 | 1 => Roles::DONOR,

@@ -147,9 +147,13 @@ impl CpuSlot {
         })
     }
 
-    /// Leases the allocations that `steps` use. Waits for all earlier work of the slot, and runs
-    /// what is queued, if one of them has to change from a read lease to a write lease; waits for
-    /// the pool's work in any case.
+    /// Leases the allocations that `steps` use; does nothing if they use none. Waits for the pool first,
+    /// since the leases are in the memory that the pool works on. If an allocation that is leased for
+    /// reads is to be written, runs what is queued on this thread and releases all leases of the slot
+    /// before.
+    ///
+    /// # Errors
+    /// Those of [`Allocation::lease`]. Leases that were taken before the error are kept.
     fn lease(&mut self, steps: &[CheckedOp]) -> Result<()> {
         let uses = || steps.iter().flat_map(|step| &step.uses);
         if uses().next().is_none() {
@@ -157,11 +161,11 @@ impl CpuSlot {
         }
         // A read lease cannot become a write lease while work holds it.
         let leases = &self.wait_for_memory().leases;
-        if uses().any(|(allocation, access)| leases.only_read(allocation, *access)) {
+        if uses().any(|(allocation, access)| leases.needs_upgrade(allocation, *access)) {
             self.drain();
             self.wait_for_memory().leases.release();
         }
-        // Writes come first, so that no allocation is leased twice.
+        // Writes come first: an allocation that is both written and read gets one write lease.
         let writes = uses().filter(|(_, access)| access.writes());
         let reads = uses().filter(|(_, access)| !access.writes());
         let leases = &mut self.wait_for_memory().leases;

@@ -124,14 +124,14 @@ pub(super) struct Leases(BTreeMap<u64, Lease>);
 
 impl Leases {
     /// Whether `allocation` has a read lease, and `access` writes.
-    pub(super) fn only_read(&self, allocation: &Allocation, access: Access) -> bool {
+    pub(super) fn needs_upgrade(&self, allocation: &Allocation, access: Access) -> bool {
         let held = self.0.get(&allocation.address());
         held.is_some_and(|lease| access.writes() && !lease.writes())
     }
 
     /// Leases `allocation` until [`Leases::release`].
     pub(super) fn lease(&mut self, allocation: &Allocation, access: Access) -> Result<()> {
-        debug_assert!(!self.only_read(allocation, access), "released before");
+        debug_assert!(!self.needs_upgrade(allocation, access), "released before");
         if let Entry::Vacant(vacant) = self.0.entry(allocation.address()) {
             vacant.insert(allocation.lease(access)?);
         }
@@ -196,12 +196,12 @@ mod tests {
         let allocation = allocate(AllocationKey::new(), Space::Pinned, 64).unwrap();
         let mut leases = Leases::default();
         leases.lease(&allocation, Access::Read).unwrap();
-        assert!(!leases.only_read(&allocation, Access::Read));
-        assert!(leases.only_read(&allocation, Access::Write));
+        assert!(!leases.needs_upgrade(&allocation, Access::Read));
+        assert!(leases.needs_upgrade(&allocation, Access::Write));
         assert!(allocation.read().is_ok(), "others may read too");
         leases.release();
         leases.lease(&allocation, Access::Write).unwrap();
-        assert!(!leases.only_read(&allocation, Access::Write));
+        assert!(!leases.needs_upgrade(&allocation, Access::Write));
         assert!(allocation.read().is_err(), "it is the slot's alone");
     }
 }

@@ -217,7 +217,8 @@ pub(super) fn put<T>(place: *mut T, value: T) -> i32 {
     result_codes::SUCCESS
 }
 
-pub(super) fn handle<T>(place: *mut *mut T) -> i32 {
+/// Writes a new, unique handle.
+pub(super) fn put_new_handle<T>(place: *mut *mut T) -> i32 {
     let handle = state(|state| {
         state.handles += 1;
         state.handles
@@ -369,14 +370,14 @@ fn install_memory_calls(driver: &mut Driver) {
 /// Installs the calls of streams and events, which are handles alone.
 fn install_stream_and_event_calls(driver: &mut Driver) {
     extern "C" fn create_stream(stream: *mut sys::CUstream, _: c_uint) -> i32 {
-        handle(stream)
+        put_new_handle(stream)
     }
     extern "C" fn create_with_priority(
         stream: *mut sys::CUstream,
         _: c_uint,
         priority: c_int,
     ) -> i32 {
-        let result = handle(stream);
+        let result = put_new_handle(stream);
         // SAFETY: `handle` has written it.
         let made = unsafe { stream.read() } as usize;
         state(|state| state.priorities.insert(made, priority));
@@ -387,7 +388,7 @@ fn install_stream_and_event_calls(driver: &mut Driver) {
         put(greatest, GREATEST_PRIORITY)
     }
     extern "C" fn create_event(event: *mut sys::CUevent, _: c_uint) -> i32 {
-        handle(event)
+        put_new_handle(event)
     }
     extern "C" fn synchronize_event(_: sys::CUevent) -> i32 {
         wait()
@@ -454,11 +455,11 @@ fn install_capture_and_graph_calls(driver: &mut Driver) {
         if wrong_thread {
             CAPTURE_WRONG_THREAD
         } else {
-            handle(graph)
+            put_new_handle(graph)
         }
     }
     extern "C" fn create(graph: *mut sys::CUgraph, _: c_uint) -> i32 {
-        handle(graph)
+        put_new_handle(graph)
     }
     extern "C" fn update(
         _: sys::CUgraphExec,

@@ -3,7 +3,7 @@
 
 use super::copies;
 use super::device_loop::LoopArgs;
-use super::fake_driver::{Refusal, handle, put, state, wait};
+use super::fake_driver::{Refusal, put, put_new_handle, state, wait};
 use super::{driver::Driver, result_codes};
 use crate::backend::host_ns;
 use cudarc::driver::sys;
@@ -136,7 +136,8 @@ fn nodes<T>(graph: sys::CUgraph, change: impl FnOnce(&mut Nodes) -> T) -> T {
     state(|state| change(state.loops.graphs.entry(graph as usize).or_default()))
 }
 
-/// Installs the calls that make, instantiate and launch graphs, and load modules. A graph with a
+/// Installs the calls that make, instantiate and launch graphs, load modules, describe functions, record
+/// and query events, and wait for streams. A graph with a
 /// body is a loop: its launches run on threads, one after the other in each stream.
 pub(super) fn install(driver: &mut Driver) {
     extern "C" fn add_memset(
@@ -155,7 +156,7 @@ pub(super) fn install(driver: &mut Driver) {
             byte: params.value as u8,
         };
         nodes(graph, |nodes| nodes.work.push(memset));
-        handle(node)
+        put_new_handle(node)
     }
     extern "C" fn add_memcpy(
         node: *mut sys::CUgraphNode,
@@ -174,7 +175,7 @@ pub(super) fn install(driver: &mut Driver) {
             bytes: params.WidthInBytes,
         };
         nodes(graph, |nodes| nodes.work.push(copy));
-        handle(node)
+        put_new_handle(node)
     }
     extern "C" fn add_kernel(
         node: *mut sys::CUgraphNode,
@@ -186,7 +187,7 @@ pub(super) fn install(driver: &mut Driver) {
         // SAFETY: these tests launch the kernels of a loop alone, which take this struct.
         let args = unsafe { *(*(*params).kernelParams).cast::<LoopArgs>() };
         nodes(graph, |nodes| nodes.kernel = Some(args));
-        handle(node)
+        put_new_handle(node)
     }
     extern "C" fn set_kernel(
         _: sys::CUgraphExec,
@@ -204,14 +205,14 @@ pub(super) fn install(driver: &mut Driver) {
         params: *mut sys::CUgraphNodeParams,
     ) -> i32 {
         let mut body: sys::CUgraph = null_mut();
-        handle(&mut body);
+        put_new_handle(&mut body);
         let body = body as usize;
         nodes(graph, |nodes| nodes.body = Some(body));
         // The driver's own array of one graph.
         let body_array = Box::leak(Box::new(body as sys::CUgraph));
         // SAFETY: the backend passes parameters of a conditional node that outlive the call.
         unsafe { (*params).__bindgen_anon_1.conditional.phGraph_out = body_array };
-        handle(node)
+        put_new_handle(node)
     }
     extern "C" fn add_child(
         node: *mut sys::CUgraphNode,
@@ -225,7 +226,7 @@ pub(super) fn install(driver: &mut Driver) {
             nodes.work.extend(child.work);
             nodes.programmatic.extend(child.programmatic);
         });
-        handle(node)
+        put_new_handle(node)
     }
     extern "C" fn add_edge(
         graph: sys::CUgraph,
@@ -234,6 +235,7 @@ pub(super) fn install(driver: &mut Driver) {
         data: *const sys::CUgraphEdgeData,
         _: usize,
     ) -> i32 {
+        // Work runs in the order in which its nodes were added, so plain edges change nothing.
         if data.is_null() {
             return result_codes::SUCCESS;
         }
@@ -242,6 +244,7 @@ pub(super) fn install(driver: &mut Driver) {
         }
         // SAFETY: the backend passes one edge, which outlives the call.
         let (edge, data) = unsafe { ((*from as usize, *to as usize), *data) };
+        // A programmatic edge: from where the kernel lets the next one start, to its start.
         assert_eq!((data.from_port, data.to_port, data.type_), (1, 0, 1));
         nodes(graph, |nodes| nodes.programmatic.push(edge));
         result_codes::SUCCESS
@@ -290,7 +293,7 @@ pub(super) fn install(driver: &mut Driver) {
             state.instantiated.push(flags);
             state.loops.programmatic = made.programmatic.len();
         });
-        let result = handle(exec);
+        let result = put_new_handle(exec);
         // SAFETY: just written.
         let exec = unsafe { *exec } as usize;
         state(|state| state.loops.execs.insert(exec, made));
@@ -324,7 +327,7 @@ pub(super) fn install(driver: &mut Driver) {
         _: *mut *mut c_void,
     ) -> i32 {
         if state(|state| state.loops.loads_modules) {
-            handle(module)
+            put_new_handle(module)
         } else {
             result_codes::NOT_SUPPORTED
         }
@@ -334,8 +337,8 @@ pub(super) fn install(driver: &mut Driver) {
         _: sys::CUmodule,
         name: *const c_char,
     ) -> i32 {
-        let result = handle(function);
-        // SAFETY: the backend passes a text that ends in a zero, and `handle` has written the handle.
+        let result = put_new_handle(function);
+        // SAFETY: the backend passes a text that ends in a zero, and `put_new_handle` has written the handle.
         let (name, function) = unsafe { (CStr::from_ptr(name), *function as usize) };
         if name.to_bytes() == copies::kernel((0, 0)).name().as_bytes() {
             state(|state| state.loops.copies = function);

@@ -190,18 +190,16 @@ pub(super) struct StructureBatches {
 impl StructureBatches {
     /// The first structures of `indices` that fit together in `room`, at least one.
     fn batch_from(&self, indices: impl Iterator<Item = usize>, room: Extent) -> Vec<Input> {
-        let Ok(features) = Features::new(self.set.config.clone()) else {
-            return Vec::new();
-        };
+        let features = Features::new(self.set.config.clone());
+        let features = features.expect("StructureSet::new has computed with these settings");
         let (mut items, mut total) = (Vec::new(), Extent::default());
         for index in indices {
             let item = input(index, &self.set.structures[index]);
-            let Ok(extent) = features.extent(&item) else {
-                break;
-            };
+            let extent = features.extent(&item);
+            let extent = extent.expect("StructureSet::new has computed this structure");
             match total.checked_add(extent).filter(|sum| sum.fits(room)) {
                 Some(sum) => total = sum,
-                // The first always fits in the largest bucket.
+                // The first is taken even if it exceeds `room`: it fits in the largest bucket.
                 None if items.is_empty() => {}
                 None => break,
             }
