@@ -332,7 +332,7 @@ fn the_table_is_aligned_and_ends_in_words() {
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(
         lines[3],
-        "        point              old      new    time         interval"
+        "        point              old      new  change         interval"
     );
     assert_eq!(
         lines[4],
