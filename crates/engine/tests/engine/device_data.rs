@@ -141,14 +141,19 @@ fn halving() -> (Recording, Buffer<f32>, Buffer<f32>) {
     (recorder.finish().unwrap(), x, y)
 }
 
+/// A ring of one slot that halves the 16 numbers of its input buffer, with this buffer and that of the results.
+fn halving_ring(backend: &Arc<dyn Backend>) -> (Ring<()>, Buffer<f32>, Buffer<f32>) {
+    let (recording, x, y) = halving();
+    let buckets = Arc::new(Buckets::single(recording));
+    let ring = Ring::new(backend, &buckets, 1, &Policy::default(), Wait::Spin).unwrap();
+    (ring, x, y)
+}
+
 #[test]
 fn a_ring_copies_device_memory_into_its_batches() {
     let backend = cpu();
     let pool = Pool::new(Arc::clone(&backend), PoolConfig::development());
-    let (recording, x, y) = halving();
-    let buckets = Arc::new(Buckets::single(recording));
-    let mut ring: Ring<()> =
-        Ring::new(&backend, &buckets, 1, &Policy::default(), Wait::Spin).unwrap();
+    let (mut ring, x, y) = halving_ring(&backend);
     let mut buffer = pool.device::<f32>(16, "numbers").unwrap();
     for round in 0..3 {
         let numbers: Vec<f32> = (0..16).map(|i| (16 * round + i) as f32).collect();
@@ -192,10 +197,7 @@ fn memory_that_is_written_is_no_input() {
         .allocate(tapeloop_engine::backend::Space::Pinned, 64)
         .unwrap();
     let pool = Pool::new(Arc::clone(&backend), PoolConfig::development());
-    let (recording, x, _) = halving();
-    let buckets = Arc::new(Buckets::single(recording));
-    let mut ring: Ring<()> =
-        Ring::new(&backend, &buckets, 1, &Policy::default(), Wait::Spin).unwrap();
+    let (mut ring, x, _) = halving_ring(&backend);
     let mut buffer = pool.device::<f32>(16, "numbers").unwrap();
     let mut slot = ring.acquire().unwrap();
     slot.copy_in(x, 0, buffer.view()).unwrap();
@@ -221,10 +223,7 @@ fn memory_that_is_written_is_no_input() {
 fn the_memory_of_a_batch_that_was_not_submitted_can_be_written() {
     let backend = cpu();
     let pool = Pool::new(Arc::clone(&backend), PoolConfig::development());
-    let (recording, x, y) = halving();
-    let buckets = Arc::new(Buckets::single(recording));
-    let mut ring: Ring<()> =
-        Ring::new(&backend, &buckets, 1, &Policy::default(), Wait::Spin).unwrap();
+    let (mut ring, x, y) = halving_ring(&backend);
     let mut buffer = pool.device::<f32>(16, "numbers").unwrap();
     for value in [4.0, 6.0] {
         let mut slot = ring.acquire().unwrap();

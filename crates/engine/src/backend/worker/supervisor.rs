@@ -312,8 +312,8 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Drops a graph, and frees allocations that only it used. The worker is told, and not waited
-    /// for.
+    /// Drops a graph, and frees allocations that only it used. Sends the worker a request, and does
+    /// not wait for it.
     pub(super) fn drop_graph(&self, slot: u32, graph: GraphId) {
         let Ok(mut core) = self.core() else { return };
         core.restart_state.graphs(slot).remove(graph);
