@@ -12,6 +12,7 @@ mod root_examples;
 mod threads;
 mod unsafe_files;
 mod versions;
+mod walks;
 
 use imports::Imports;
 use std::collections::{BTreeMap, BTreeSet};
