@@ -565,7 +565,9 @@ impl Replay {
         Ok(uses)
     }
 
-    /// Gives a filled slot to the device, once no batch in flight writes what it uses.
+    /// Gives a filled slot to the device. Refuses it, and keeps the slot as a spare one, if it shares memory
+    /// with a batch in flight and one of the two writes it. The caller must not hold the GIL: see
+    /// [`Replay::pump`]. A replay that is closing still takes it, as its slot was filled before.
     fn give(&self, slot: Slot<Filling>, uses: Vec<Use>) -> PyResult<u64> {
         let mut state = self.lock();
         let state = state.as_mut().ok_or_else(closed)?;

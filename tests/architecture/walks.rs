@@ -64,7 +64,9 @@ fn tables_of_readmes_name_what_exists() {
         let folder = path.parent().unwrap();
         let read = |file: &str| {
             let inside = fs::read_to_string(folder.join("src").join(file));
-            inside.or_else(|_| fs::read_to_string(folder.join(file))).ok()
+            inside
+                .or_else(|_| fs::read_to_string(folder.join(file)))
+                .ok()
         };
         let text = fs::read_to_string(&path).unwrap();
         for (line, row) in text.lines().enumerate() {

@@ -76,6 +76,7 @@ impl Segment {
         })
     }
 
+    /// Removes the accesses that `settled` is ordered after. Returns whether none is left.
     fn forget(&mut self, settled: &Clock) -> bool {
         self.write.take_if(|access| settled.covers(access.epoch));
         self.reads.retain(|access| !settled.covers(access.epoch));
@@ -110,7 +111,8 @@ impl History {
             .find(|access| !clock.covers(access.epoch))
     }
 
-    /// Adds an access, and drops those that all later work is ordered after.
+    /// Adds an access of at least one byte, and drops those that all later work is ordered after. The
+    /// access conflicts with none: [`History::conflict`] was asked.
     pub(super) fn record(&mut self, access: &PastAccess, settled: &Clock) {
         let Range { start, end } = access.range;
         let fresh = |range: Range<usize>| Segment {

@@ -35,17 +35,17 @@ pub enum Fault {
     },
     /// A kernel faults while it runs, and the device is lost.
     Kernel {
-        /// The index of the kernel or copy, in the order in which they ran.
+        /// The index of the kernel, in the order in which kernels ran.
         launch: u64,
     },
     /// A kernel never ends. Waiting for it returns an error.
     Endless {
-        /// The index of the kernel or copy, in the order in which they ran.
+        /// The index of the kernel, in the order in which kernels ran.
         launch: u64,
     },
     /// A kernel ends only after the host has made a number of calls, polls included.
     Slow {
-        /// The index of the kernel or copy, in the order in which they ran.
+        /// The index of the kernel, in the order in which kernels ran.
         launch: u64,
         /// The number of calls.
         calls: u64,
@@ -71,7 +71,7 @@ pub enum Fault {
     },
     /// A copy moves its bytes in many small parts.
     SlowCopy {
-        /// The index of the kernel or copy, in the order in which they ran.
+        /// The index of the copy, in the order in which copies ran.
         copy: u64,
         /// The number of parts.
         parts: u32,

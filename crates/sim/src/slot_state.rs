@@ -29,7 +29,8 @@ pub(super) struct SlotState {
     /// The last kernel that was launched by itself, what it is for programmatic dependent launch, and
     /// the work ordered before it.
     pub(super) kernel: Option<(Epoch, NodeRole, Clock)>,
-    /// How many more polls report that the fence is not reached.
+    /// How many polls still report that the fence is not reached although it is: a host sees the end of work
+    /// late, and must not rely on seeing it at once. Polls before the end do not count.
     denials: u64,
     pub(super) timestamps: Timestamps,
     /// The error of work that was in flight when the device was lost. Until it is reported the slot
@@ -226,6 +227,7 @@ impl Device {
 
     pub(super) fn fence(&mut self, slot: u32) {
         let fence = self.submit_work(slot, Work::Fence);
+        // None after some seeds, so that an end is also seen at once.
         let denials = self.random.below(3);
         let share = self.slot(slot);
         (share.fence, share.denials) = (Some(fence), denials);

@@ -248,7 +248,8 @@ pub struct SubmitOptions {
 /// ```
 #[derive(Clone)]
 pub enum TrySubmitError<I> {
-    /// [`EngineConfig::waiting_batches_max`] batches wait for a slot. Try again later.
+    /// [`EngineConfig::waiting_batches_max`] batches wait for a slot; of a
+    /// [`Pipeline`](super::Pipeline), one batch. Try again later.
     Full(I),
     /// The engine takes no more items, for this reason: [`ErrorKind::Closed`] when it has ended, and
     /// [`ErrorKind::Usage`] in a child of the process that made it.

@@ -302,11 +302,16 @@ impl Slot<Free> {
         self.check_process().ok()?;
         // A restarted device refuses new work until the slot has taken its loss.
         self.take_loss();
-        let device_slot = &mut *self.core.device_slot;
-        let is_marked = device_slot.fence().is_ok();
-        // The first wait may report an error of the batch.
-        let is_quiet = is_marked && (device_slot.wait().is_ok() || device_slot.wait().is_ok());
-        is_quiet.then_some(self)
+        // Without a deadline: the batch has failed, and its memory is needed.
+        let in_flight = self.with(|_| InFlight {
+            unfenced_since: Some(Instant::now()),
+            ..InFlight::new((), None, None)
+        });
+        let slot = match in_flight.wait() {
+            Ok(done) => done.release().0,
+            Err(failed) => failed.slot,
+        };
+        slot.core.device_slot.is_quiet().then_some(slot)
     }
 
     /// Ends [`Slot::lend`] if no result borrows the slot's memory. Until then the slot can be dropped,

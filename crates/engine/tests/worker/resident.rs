@@ -133,6 +133,55 @@ fn a_ring_reads_its_table_again_from_a_revived_worker_and_frees_it() {
     assert!(kept.upgrade().is_none(), "no handle and no graph is left");
 }
 
+/// How a graph stops using an allocation.
+enum LastUse {
+    Dropped,
+    Updated,
+    ParamsSet,
+}
+
+#[test]
+fn an_allocation_is_freed_once_no_graph_uses_it() {
+    let (_worker, backend) = open();
+    let mut recorder = Recorder::new(&[16]);
+    let y = Lookup::new().record_with(&mut recorder).y.id();
+    let recording = recorder.finish().unwrap();
+    let open = backend.open_slots(recording.buffers(), 1, Priority::Normal);
+    let mut device_slot = open.unwrap().remove(0);
+    let own = device_slot.addresses(y);
+    let download = |device| Op::Download {
+        device,
+        host: own.host.unwrap(),
+        bytes: 64,
+    };
+    for last in [LastUse::Dropped, LastUse::Updated, LastUse::ParamsSet] {
+        let contents: Arc<Contents> = Arc::new(vec![7_u8; 64]);
+        let kept = Arc::downgrade(&contents);
+        let memory = backend.allocate_filled(&contents).unwrap();
+        drop(contents);
+        device_slot.adopt(&memory).unwrap();
+        let op = download(memory.address());
+        // SAFETY: both ranges are inside the slot's buffer and the allocation that it adopted.
+        let made = unsafe { device_slot.make_graph(GraphSource::Captured(&[&op]), None) };
+        let (graph, _) = made.unwrap();
+        device_slot.disown(&memory);
+        drop(memory);
+        assert!(kept.upgrade().is_some(), "the graph uses it");
+        let other = download(own.device);
+        match last {
+            LastUse::Dropped => device_slot.drop_graph(graph),
+            LastUse::Updated => {
+                let source = GraphSource::Captured(&[&other]);
+                // SAFETY: both ranges are inside the slot's buffer.
+                unsafe { device_slot.make_graph(source, Some(graph)) }.unwrap();
+            }
+            // SAFETY: as above.
+            LastUse::ParamsSet => unsafe { device_slot.set_params(graph, 0, &other) }.unwrap(),
+        }
+        assert!(kept.upgrade().is_none());
+    }
+}
+
 /// The number of bytes of an allocation that is sent in two parts.
 const LARGE: usize = (64 << 20) + 4096;
 

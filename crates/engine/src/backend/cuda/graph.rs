@@ -80,18 +80,18 @@ impl Template {
     ) -> Result<Template> {
         let mut template = Template::empty(context)?;
         let nodes = after.iter().zip(checked).zip(children);
-        for (place, ((after, checked), child)) in nodes.enumerate() {
+        for (node, ((after, checked), child)) in nodes.enumerate() {
             let after = after.iter().map(|&after| template.nodes[after]);
             let after: Vec<_> = after.collect();
             let child = child.as_ref().map(Template::raw);
-            let (graph, is_early) = (template.raw, programmatic[place].is_some());
+            let (graph, is_early) = (template.raw, programmatic[node].is_some());
             // SAFETY: `raw` is the graph that `empty` made, `after` are nodes that were added to it,
             // and `children` outlives the call.
             let added =
                 unsafe { graph_node::add(context, graph, &after, checked, child, is_early) };
             template
                 .nodes
-                .push(added.within(|| format!("node {place}"))?);
+                .push(added.within(|| format!("node {node}"))?);
             template.kinds.push(NodeKind::new(checked));
         }
         template.programmatic = programmatic;
@@ -218,7 +218,7 @@ impl Drop for Exec {
     }
 }
 
-/// What a node does.
+/// What a node does. A place is an index among the operations that the graph was made of.
 pub(super) enum NodeWork {
     /// The operation at this place.
     One(usize),

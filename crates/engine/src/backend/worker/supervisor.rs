@@ -259,7 +259,8 @@ impl Supervisor {
         self.free_unused(&mut core);
     }
 
-    /// Has the worker make a graph, or change `into`, and keeps `spec` for a restart.
+    /// Has the worker make a graph, or change `into`, and keeps `spec` for a restart. Frees allocations that
+    /// only the changed graph used. After an error the graph is as it was.
     pub(super) fn build(
         &self,
         slot: u32,
@@ -283,13 +284,17 @@ impl Supervisor {
         };
         let graphs = core.restart_state.graphs(slot);
         match into {
-            Some(graph) => *graphs.get_mut(graph)? = spec,
+            Some(graph) => {
+                *graphs.get_mut(graph)? = spec;
+                self.free_unused(&mut core);
+            }
             None => graphs.insert_as(graph, spec),
         }
         Ok((graph, built))
     }
 
-    /// Has the worker change the parameters of a node, and keeps them for a restart.
+    /// Has the worker change the parameters of a node, and keeps them for a restart. Frees allocations that
+    /// only the node used. After an error the node is as it was.
     pub(super) fn set_params(&self, slot: u32, graph: GraphId, node: usize, op: &Op) -> Result<()> {
         let mut core = self.core()?;
         let known = core.restart_state.graphs(slot).get(graph)?;
@@ -309,6 +314,7 @@ impl Supervisor {
         // In range: checked above, and the lock was held since.
         let known = core.restart_state.graphs(slot).get_mut(graph)?;
         known.ops[node] = op.clone();
+        self.free_unused(&mut core);
         Ok(())
     }
 

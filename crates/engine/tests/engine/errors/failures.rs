@@ -3,7 +3,7 @@
 use super::*;
 use crate::scale::{Scale, TWIN_PANICS, WRITE_FAILS, WRITE_PANICS, doubled};
 use std::num::NonZeroU32;
-use tapeloop_engine::pipeline::Close;
+use tapeloop_engine::pipeline::{Close, Packer};
 use tapeloop_engine::workload::BatchItem;
 
 #[test]
@@ -89,6 +89,37 @@ fn a_capture_of_another_thread_fails_batches_and_loses_nothing() {
         assert_eq!((sim.violations(), sim.live()), (vec![], Live::default()));
     }
     assert!(failed > 0 && right > 10 * failed, "{failed} of {right}");
+}
+
+#[test]
+fn a_ring_keeps_the_slot_of_a_batch_that_another_threads_capture_refused() {
+    let mut failed = 0;
+    for call in 0..120 {
+        let calls = 1 + call % 40;
+        let (sim, backend) = sim(vec![Fault::ForeignCapture { call, calls }]);
+        let Ok(packer) = Packer::new(AddOne::new(), &[[1].into()], &backend, pool()) else {
+            continue;
+        };
+        let policy = config().policy;
+        let Ok(mut ring) = Ring::new(&backend, &packer.buckets(), 1, &policy, Wait::Block) else {
+            continue;
+        };
+        for n in 0..12 {
+            let mut slot = ring.acquire().expect("the ring lost its only slot");
+            let packed = packer.pack(&mut slot, vec![number(n)]).ok().unwrap();
+            let finished = match ring.submit(slot, packed.extent(), packed) {
+                Ok(_) => ring.wait().unwrap(),
+                Err(refused) => Err(refused),
+            };
+            if let Ok(done) = &finished {
+                assert_eq!(packer.read(done)[0].as_ref().unwrap(), &(n + 1));
+            }
+            failed += u32::from(ring.release(finished).1.is_some());
+        }
+        drop((ring, packer));
+        assert!(sim.violations().is_empty());
+    }
+    assert!(failed > 0);
 }
 
 /// Runs 1,000 batches of one item each, and returns the numbers of those that failed
