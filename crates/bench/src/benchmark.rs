@@ -18,8 +18,8 @@ pub trait Benchmark: Send + Sync + 'static {
     /// The capacities of `buckets` buckets, smallest first.
     fn ladder(&self, buckets: usize) -> Vec<Extent>;
 
-    /// The items of one batch that fills the share `fill` of the largest bucket, 0 to 1. Different
-    /// seeds give items with different outputs.
+    /// The items of one batch, at least one, that fills the share `fill` of the largest bucket, 0 to 1.
+    /// Different seeds give items with different outputs.
     fn items(&self, seed: u64, fill: f64) -> Vec<<Self::Workload as Workload>::Item>;
 
     /// Compares an output with the expected one.

@@ -237,7 +237,7 @@ pub(crate) fn activities(figures: &Figures, point: &PointFacts) -> Vec<Activity>
             reached: Some((share.reached, share.of, share.unit.clone())),
         });
     }
-    // A limit that is exceeded does not apply: small batches stay in the processor's caches.
+    // A limit that is exceeded by 5% or more does not apply: small batches stay in the processor's caches.
     activities.retain(|activity| activity.share.is_finite() && activity.share < 1.05);
     let slots = point.slots.max(1) as f64;
     // The stages of a batch follow each other, so a slot returns a batch at most once in the time

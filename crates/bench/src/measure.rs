@@ -152,7 +152,8 @@ impl Session {
         Ok(())
     }
 
-    /// Warms up, and returns the number of batches in a repetition.
+    /// Warms up with more and more batches, until they take a quarter of a repetition, and returns the number
+    /// of batches in a repetition.
     fn warm_up(&self, runner: &mut dyn Runner, slots: usize) -> Result<u64> {
         let wanted = self.settings.repetition;
         let mut batches = 4 * slots as u64;

@@ -73,7 +73,8 @@ pub(crate) fn merge(records: &[&Record]) -> Vec<MergedPoint> {
     points
 }
 
-/// The base point of each workload, or its first point if none is marked.
+/// The base points of each workload, or its first point if none is marked. Work on files has one for each
+/// number of threads; other workloads have one.
 pub(crate) fn bases(points: &[MergedPoint]) -> Vec<&MergedPoint> {
     let mut bases: Vec<&MergedPoint> = Vec::new();
     for point in points {
@@ -135,8 +136,9 @@ impl MergedPoint {
 }
 
 impl Figures {
-    /// Adds repetitions of the same point. Fields that are not lists keep the value of the first
-    /// record that has one.
+    /// Adds the repetitions, the warnings and the other programs of another record of the point. Of the two
+    /// closed loops it keeps the latencies of the one with more batches; other fields keep the value of the
+    /// first record that has one.
     fn add(&mut self, more: &Figures) {
         self.period_ns.extend(&more.period_ns);
         self.host_ns.extend(&more.host_ns);
@@ -203,7 +205,8 @@ pub(crate) fn size(facts: &PointFacts) -> String {
     }
 }
 
-/// A point's title, and the other settings that differ from the base point of its workload.
+/// A point's title, and the other settings that differ from the first point of its workload: a run measures
+/// the base point first.
 pub(crate) fn full_title(facts: &PointFacts, points: &[MergedPoint]) -> String {
     let mut all = points.iter().map(|point| &point.facts);
     let title = title(facts);

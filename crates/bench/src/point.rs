@@ -1,7 +1,7 @@
 //! Points: a workload with its settings.
 //!
-//! A run varies one setting at a time from the base point of each workload. A full run takes every
-//! combination.
+//! A run varies one setting at a time from the base point of each workload, some of them in several
+//! modes. A full run takes every combination.
 
 use super::record::PointFacts;
 use std::collections::HashSet;
@@ -125,7 +125,8 @@ impl Front {
 pub struct Point {
     /// What a batch does.
     pub work: Work,
-    /// The setting that differs from the base point; `None` for the base point.
+    /// The setting that is varied from the base point; in a full run, which varies several at once, the
+    /// first of these. `None` for the base point.
     pub axis: Option<Axis>,
     /// The front.
     pub front: Front,
@@ -166,7 +167,7 @@ impl Point {
         }
     }
 
-    /// Whether the settings are valid together.
+    /// Whether the settings are valid together: only the ring mixes batches.
     pub fn is_legal(&self) -> bool {
         self.front == Front::Ring || !self.is_mixed
     }
@@ -301,7 +302,8 @@ impl Space {
         }
     }
 
-    /// The base point and its valid variations along `axes`, each once.
+    /// The base point and its valid variations along `axes`, in the modes that are compared along each
+    /// axis; each point once.
     pub fn one_at_a_time(&self, axes: &[Axis]) -> Vec<Point> {
         let mut points = vec![self.base];
         for &axis in axes {
@@ -362,6 +364,7 @@ impl Space {
                 point.kernels = kernels;
             }),
             Axis::Buckets => each(points, &self.buckets, |point, buckets| {
+                // Batches of one size would all be of one bucket.
                 (point.buckets, point.is_mixed) = (buckets, true);
             }),
             Axis::Front => each(points, &self.fronts, |point, front| point.front = front),

@@ -87,7 +87,8 @@ pub struct PointFacts {
     /// do too: `read`, `contacts`, `sasa_kernel`, `sasa_files` or `all_files`; or whole runs on a
     /// GPU: `sasa_files_cuda` or `all_files_cuda`.
     pub workload: String,
-    /// The setting that differs from the base point of the workload; `base` at that point.
+    /// The setting that is varied from the base point of the workload, the first one if several are; `base` at
+    /// that point, and at all work on files.
     pub axis: String,
     /// The front: `ring`, `pipeline`, `engine`, or `program` for the whole program.
     pub front: String,
@@ -103,7 +104,7 @@ pub struct PointFacts {
     pub slots: usize,
     /// The largest batch, in `unit`.
     pub batch: u64,
-    /// The unit of `batch`: `elements`, `residues` or `structures`.
+    /// The unit of `batch`: `elements`, `residues` or `files`.
     pub unit: String,
     /// Kernel launches per batch.
     pub kernels: usize,
@@ -155,8 +156,8 @@ pub struct Figures {
     /// Time on the device, by stage.
     pub stages: Option<Stages>,
     /// CPU time divided by wall time in the best repetition. The CPU time is that of the submitting
-    /// thread, or of all threads on the CPU backend. The thread spins while it waits, so less than 1
-    /// means that it slept or that another program took its core.
+    /// thread for a ring on a GPU, else of all threads. The thread of a ring or a pipeline spins while it
+    /// waits, so less than 1 means that it slept or that another program took its core.
     pub busy: f64,
     /// Processor time by the kind of work, for whole runs from files to tables; empty for other
     /// points.

@@ -79,8 +79,8 @@ pub trait Runner {
     /// [`ErrorKind::Mismatch`] for a wrong output, and the errors of the device.
     fn run_closed_loop(&mut self, batches: u64) -> Result<Closed>;
 
-    /// Runs batches that arrive at `arrivals`, each in the first slot that is free, in order.
-    /// `None` if this front has no open loop.
+    /// Runs batches that arrive at `arrivals`, in ascending order, each in any slot that is free, or as soon
+    /// as one is. `None` if this front has no open loop.
     ///
     /// # Errors
     /// The errors of the device.
@@ -89,8 +89,8 @@ pub trait Runner {
         Ok(None)
     }
 
-    /// Runs `batches` in a closed loop, and returns their times on the device; nothing if this
-    /// front or the device does not measure them.
+    /// Runs `batches` in a closed loop, at least one per slot, and returns their times on the device; nothing
+    /// if this front or the device does not measure them.
     ///
     /// # Errors
     /// [`ErrorKind::Mismatch`] for a wrong output, and the errors of the device.

@@ -85,6 +85,7 @@ fn noise(sorted: &[f64], median: f64) -> f64 {
     }
     let mut deviations: Vec<f64> = sorted.iter().map(|value| (value - median).abs()).collect();
     deviations.sort_by(f64::total_cmp);
+    // The standard deviation of a normal distribution is 1.4826 times its median absolute deviation.
     1.4826 * median_of_sorted(&deviations).unwrap_or(0.0) / median
 }
 
@@ -169,6 +170,7 @@ fn tail(n: usize, m: usize) -> Option<usize> {
     if n * m > PAIRS_EXACT {
         let (n, m) = (n as f64, m as f64);
         let deviation = (n * m * (n + m + 1.0) / 12.0).sqrt();
+        // Beyond 2.576 standard deviations a normal distribution has a tail of [`TAIL`].
         return Some((n * m / 2.0 - 2.576 * deviation) as usize);
     }
     let mut below = 0.0;

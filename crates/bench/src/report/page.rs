@@ -138,7 +138,7 @@ fn claims(content: &PageContent<'_>) -> Markup {
     }
 }
 
-/// What each synthetic workload of the run does, and the words for its settings.
+/// What each workload of the run does, but for those on files, and the words for their settings.
 fn workloads(points: &[MergedPoint]) -> Markup {
     const KNOWN: [(&str, &str); 4] = [
         ("launch", "many small kernels"),

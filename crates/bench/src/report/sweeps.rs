@@ -6,6 +6,7 @@ use crate::statistics::PeriodChange;
 
 /// Points that differ in one setting only, sorted by it.
 pub(super) struct Sweep<'a> {
+    /// Those of one of the points.
     pub(super) facts: &'a PointFacts,
     /// The value of the setting, the point, and its figures.
     pub(super) points: Vec<(u64, &'a MergedPoint, &'a Figures)>,
@@ -127,7 +128,8 @@ pub(super) fn slope(points: &[(f64, f64)]) -> Option<f64> {
     slopes.get(slopes.len() / 2).copied()
 }
 
-/// Nanoseconds that each additional kernel costs with graph replay and with stream launches.
+/// Nanoseconds that each additional kernel of the launch-bound workload costs with graph replay and
+/// with stream launches.
 pub(super) fn launch_slopes(points: &[MergedPoint]) -> Option<(f64, f64)> {
     let sweeps = by_kernels(points);
     let graph = sweeps

@@ -159,7 +159,8 @@ pub(super) fn tables(records: &[&Record]) -> Markup {
     }
 }
 
-/// The base point of a workload, or its first point if none is marked.
+/// The first base point of a workload's records, or their first point if none is marked. Work on files has
+/// several.
 fn base<'a>(records: &[&'a Record]) -> Option<&'a PointFacts> {
     let mut points = records.iter().map(|record| &record.point);
     let base = points.clone().find(|facts| facts.axis == "base");

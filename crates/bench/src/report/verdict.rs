@@ -103,7 +103,7 @@ pub(super) fn words(run: &Run, points: &[MergedPoint]) -> ReportWords {
     }
 }
 
-/// Whether half of a run's points are noisy.
+/// Whether a run is too noisy for a headline ([`NOISY_MAX`]).
 pub(super) fn is_noisy_run(points: &[MergedPoint]) -> bool {
     let noisy = noisy(points);
     noisy > 0 && noisy as f64 >= NOISY_MAX * measured(points) as f64

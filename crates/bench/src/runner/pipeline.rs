@@ -33,7 +33,8 @@ impl<S: Benchmark> PipelineRunner<S> {
         })
     }
 
-    /// Submits items until no slot is free, and closes the batch after the last item.
+    /// Submits items until a closed batch waits for a slot, and closes the batch after the last item. So one
+    /// batch more than there are slots is under way.
     fn submit(&mut self, items: &mut VecDeque<ItemOf<S>>) -> Result<()> {
         while let Some(item) = items.pop_front() {
             match self.pipeline.submit(item) {

@@ -109,7 +109,8 @@ impl<S: Benchmark> RingRunner<S> {
         match error {
             Some(error) => Err(error),
             None => Ok(Ready {
-                // This is the slot that was just released.
+                // This is the slot that was just released, as no other is free. Only at the end of a loop
+                // another one may be, where the batch is dropped.
                 slot: self.ring.acquire().ok_or_else(slot_missing)?,
                 batch,
             }),
