@@ -2,8 +2,9 @@
 //! batch. A task gathers, encodes and compresses a column of it, and the writer, on one thread,
 //! writes the columns behind each other.
 //!
-//! Texts are plain strings, which every reader maps. In the table of contacts, whose rows are many
-//! and short, they are dictionaries: a file has one for each column, which it ends with.
+//! Texts are plain strings, which every reader maps. In the tables with many and short rows
+//! ([`OutputTable::has_many_rows`](crate::config::OutputTable::has_many_rows)) they are dictionaries: a file
+//! has one for each column of texts, which it ends with.
 
 use super::super::config::Compression;
 use super::column::Column;
@@ -35,7 +36,7 @@ pub(super) struct ArrowFile {
     columns: Arc<[Column]>,
     /// Whether texts are dictionaries.
     shares_texts: bool,
-    /// The dictionary of each column; empty for others.
+    /// One for each column; empty unless the column is of texts and `shares_texts` is true.
     dictionaries: Vec<FileDictionary>,
 }
 

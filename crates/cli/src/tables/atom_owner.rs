@@ -60,7 +60,7 @@ impl AtomOwner {
         (!id.is_empty()).then_some(&**id)
     }
 
-    /// The index of its chain; `None` for a ligand, which has the author's name of one alone.
+    /// The index of its chain; `None` for a ligand, which has the author's id of its chain and no index.
     pub(super) fn chain_index(self, record: &StructureRows) -> Option<u32> {
         match self {
             AtomOwner::Residue(residue) => Some(record.residue(residue).chain),

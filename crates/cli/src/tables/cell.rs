@@ -11,7 +11,7 @@ pub enum Cell<'a> {
     Null,
     Text(&'a str),
     Integer(i64),
-    /// An ordinal of an input.
+    /// The ordinal of an input, which the table of rejected inputs has.
     Unsigned(u64),
     Real(f64),
     Flag(bool),

@@ -33,8 +33,7 @@ impl<'a> ColumnSources<'a> {
     }
 }
 
-/// The first name that two columns of one table have, and the table. Columns of annotations and of kernels of the
-/// user's come after those that a table has anyway.
+/// The first name that two columns of one table have, and the table.
 pub fn find_repeated_name(
     sources: ColumnSources<'_>,
     optional: OptionalColumns,

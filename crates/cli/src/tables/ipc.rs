@@ -92,6 +92,9 @@ pub(super) struct Encoding {
 
 impl Encoding {
     /// Buffers are compressed with `codec`, at `level` if it has levels.
+    ///
+    /// # Errors
+    /// The codec does not have the level.
     pub(super) fn new(codec: Option<CompressionType>, level: Option<i32>) -> Result<Self> {
         let options = IpcWriteOptions::try_new(ALIGNMENT, false, MetadataVersion::V5);
         let options = options
@@ -103,8 +106,8 @@ impl Encoding {
         })
     }
 
-    /// Encodes the column of a field, or the keys if that is a dictionary: the rows of these arrays,
-    /// one after the other.
+    /// Encodes the column of a field, or the keys if that is a dictionary: the rows of these arrays, at
+    /// least one array, one after the other.
     ///
     /// # Errors
     /// The column has nulls, and the field may have none.

@@ -1,4 +1,4 @@
-//! The results as tables of residues, chains, structures and variants.
+//! The results as tables: those of [`OutputTable::ALL`].
 //!
 //! Each table is a folder of parts, which are files of one format. A part ends at a fixed number of
 //! inputs or of residues, and a row group at a fixed number of rows. Batches play no part in that, so
@@ -144,7 +144,7 @@ impl Tables {
     /// to every file, and `pool` encodes.
     ///
     /// # Panics
-    /// If a setting is out of its range.
+    /// If a part may have no inputs or residues, or a row group no rows.
     pub fn new(
         folder: &Path,
         settings: TableSettings,

@@ -61,7 +61,7 @@ pub(super) trait Format: Sized + Send {
     /// What a task makes of its share of a row group.
     type Encoded: Send + 'static;
 
-    /// The tasks that encode the next row group. The pool runs them in any order.
+    /// The tasks that encode the next row group, which has at least one row. The pool runs them in any order.
     ///
     /// # Errors
     /// The format cannot store another row group.

@@ -82,7 +82,7 @@ enum Suspect {
 }
 
 impl ValueStatistics {
-    /// The statistics of a row group.
+    /// The statistics of an array, which has the rows of one slice of a row group.
     pub(super) fn from_array(array: &ArrayRef) -> Self {
         let range = match array.data_type() {
             DataType::Int32 => range_of_values::<Int32Type>(array, Value::Integer),
@@ -98,7 +98,7 @@ impl ValueStatistics {
                 (yes || no).then_some((Value::Flag(!no), Value::Flag(yes)))
             }
             DataType::Dictionary(..) => {
-                // Each row group has its own dictionary, of the values in it.
+                // Each array has its own dictionary, of the values in it.
                 let words = array.as_dictionary::<Int32Type>().values();
                 let words: Vec<&str> = words.as_string::<i32>().iter().flatten().collect();
                 range_of(&words).map(|range| both(range, |word| Value::Text(word.to_owned())))
@@ -112,7 +112,7 @@ impl ValueStatistics {
         }
     }
 
-    /// Adds the statistics of another row group.
+    /// Adds the statistics of other rows of the column.
     pub(super) fn add(&mut self, other: ValueStatistics) {
         // Saturating, because a resumed run adds to numbers from `run.json`, which may be any.
         self.rows = self.rows.saturating_add(other.rows);
@@ -231,7 +231,7 @@ impl Value {
     }
 }
 
-/// The range of an array's values that are not null.
+/// The range of an array's values that are not null, none of which is NaN.
 fn range_of_values<T: ArrowPrimitiveType<Native: PartialOrd>>(
     array: &ArrayRef,
     value: fn(T::Native) -> Value,
@@ -249,7 +249,7 @@ fn range_of_values<T: ArrowPrimitiveType<Native: PartialOrd>>(
     range.map(|range| both(range, value))
 }
 
-/// The least and the largest value.
+/// The least and the largest value; `None` without any.
 fn range_of<T: PartialOrd + Copy>(values: &[T]) -> Option<(T, T)> {
     const LANES: usize = 16;
     let first = *values.first()?;

@@ -206,7 +206,7 @@ impl StructureRows {
         }
     }
 
-    /// Whether these are rows of variants alone.
+    /// Whether these are rows of variants alone: they have at least one.
     fn is_of_variants(&self) -> bool {
         !self.joined.variants.residues.is_empty()
     }
@@ -360,7 +360,7 @@ impl StructureRows {
         rows.map(move |row| indices.map_or(row, |indices| indices[row] as usize))
     }
 
-    /// Whether the residues of a chain have positions in its sequence.
+    /// Whether the residues of a chain have positions in its sequence. The structure has pairs of residues.
     pub(super) fn is_numbered(&self, chain: u32) -> bool {
         self.first_positions[chain as usize].is_some()
     }
@@ -441,7 +441,8 @@ impl StructureRows {
         TextBytes { once, each_row }
     }
 
-    /// The most bytes of text in a row of a table of pairs of atoms. Chains of residues have `chain_bytes`.
+    /// The most bytes of text in a row of a table of pairs of atoms, which names the chains of both sides, and of
+    /// a bridge's water. Chains of residues have `chain_bytes`.
     fn atom_pair_bytes(&self, chain_bytes: usize) -> usize {
         let others = self.structure.ligands.iter().chain(&self.structure.waters);
         let of_others = others.map(|ligand| ligand.auth_asym_id.len()).max();
