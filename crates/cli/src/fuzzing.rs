@@ -1,8 +1,8 @@
 //! The fuzz targets of `fuzz/`, which only tests and builds with `--cfg fuzzing` have.
 //!
 //! Each returns whatever its input holds; a panic is a finding. Structures of packed files also go
-//! through all features and into the columns of the tables, as in a run. The tests run each target
-//! over the inputs in `tests/data/fuzz`.
+//! through all features and into the columns of the tables, as in a run; frames of trajectories are
+//! read alone. The tests run each target over the inputs in `tests/data/fuzz`.
 
 use super::config::{BenchConfig, Condition, Config, OptionalColumns, OutputTable, RawConfig};
 use super::plan::thread_pool;

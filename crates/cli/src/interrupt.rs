@@ -35,7 +35,7 @@ impl Interrupt {
         &self.signal
     }
 
-    /// Whether to skip the next input and all after it.
+    /// Whether to skip the next input and all after it. If so, inputs count as skipped from here on.
     pub fn stops_here(&self) -> bool {
         let asked = self.asked.load(Relaxed);
         if asked {

@@ -21,7 +21,8 @@ use tapeloop::replay::{Mode, Policy};
 use tapeloop::workload::{Completion, Extent, Workload};
 use tapeloop_error::internal::{thread, thread_error};
 
-/// The bucket has room for this many times the usual number of contacts and hydrogen bonds.
+/// The bucket has room for this many times the usual number of contacts, hydrogen bonds and other rows of pairs:
+/// the limits of docs/LIMITS.md.
 const PAIR_ROOM_FACTOR: u32 = 16;
 
 /// The most memory of buckets that wait for the next structure of their size.
@@ -153,6 +154,7 @@ enum Routed<T> {
     Alone(Receiver<Result<(T, bool)>>),
 }
 
+/// Whether the engine rejected a structure that was read because no bucket holds it.
 fn is_too_large(completion: &Completion<Features>) -> bool {
     let error = completion.result.as_ref().err();
     completion.item.structure.is_ok()

@@ -22,6 +22,9 @@ pub fn cuda_options(config: &Config) -> CudaOptions {
 }
 
 /// Selects the backend of each device; with `supervise` a worker process for each holds it.
+///
+/// # Errors
+/// There is no such device, or it or its worker process cannot be opened.
 pub fn select(config: &Config, pool: &Arc<ThreadPool>) -> Result<Vec<Selected>> {
     let (choice, options) = (config.backend, cuda_options(config));
     let selected = if config.supervise {

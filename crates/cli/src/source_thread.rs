@@ -71,7 +71,7 @@ impl SourceThread {
         })
     }
 
-    /// Waits for a source.
+    /// Waits for a source; `None` after the last one, and after a signal.
     fn receive(&mut self) -> Option<Source> {
         let interrupt = &self.interrupt;
         let received = select! {

@@ -109,7 +109,8 @@ const SIZE_KEYS: [SizeKeys; 4] = [
     },
 ];
 
-/// The workload of whole runs. It has no points, as nothing is varied.
+/// The workload of whole runs. It has no [`Point`]s: it runs with one thread and with all, and on a GPU if there
+/// is one.
 const FILES: &str = "files";
 
 const SLOTS: RangeInclusive<i64> = 1..=SLOTS_MAX as i64;

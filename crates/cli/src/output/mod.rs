@@ -192,7 +192,7 @@ impl OutputFolder {
 }
 
 /// Whether a run with this config may replace the results in a folder without being asked to: they
-/// have the same config and inputs, or they are complete and have no structure.
+/// have the same config and inputs, or their run has ended and wrote no structure.
 fn may_replace(path: &Path, config: &Json) -> bool {
     let record = replace::read_record(&path.join(RECORD));
     record.is_ok_and(|record| {

@@ -48,6 +48,8 @@ impl Track {
         let is_indices = meaning == Meaning::Indices
             || feature.is_some_and(|feature| is_partner(feature, name, unit));
         let range = range(values.iter().copied());
+        // In degrees, features have dihedral angles, which may be negative, and `ca_angle`, which cannot. Of other
+        // columns the values tell.
         let is_signed = range.is_some_and(|(min, _)| min < 0.0);
         let is_angle =
             unit == "degrees" && (is_signed || feature.is_some_and(|_| name != "ca_angle"));

@@ -140,7 +140,8 @@ const SHORT_FORM: [&str; 10] = [
 ];
 
 impl Cli {
-    /// The command line as it is parsed.
+    /// The command line as it is parsed. Of the options of `tapeloop FILE` its help lists
+    /// [`SHORT_FORM`] alone.
     pub(super) fn shortened() -> clap::Command {
         Cli::command().mut_args(|arg| {
             let is_listed = SHORT_FORM.contains(&arg.get_id().as_str());

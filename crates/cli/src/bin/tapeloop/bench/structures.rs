@@ -241,6 +241,7 @@ impl Benchmark for StructureBatches {
         self.set.describe()
     }
 
+    /// Compares the columns of residues, chains and structures; those of pairs, ligands and atoms are left out.
     fn check(&self, item: &Input, output: &FeatureTable) -> Result<()> {
         let expected = &self.set.expected[item.ordinal as usize];
         let tables = [

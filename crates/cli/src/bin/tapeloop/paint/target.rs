@@ -142,8 +142,8 @@ impl Target {
         })
     }
 
-    /// The output path of `source`: the file, or the first of `names` in the folder that no other
-    /// output of this run has.
+    /// The output path of `source`: the file, or the first of `names`, at least one, in the folder that no
+    /// other output of this run has.
     ///
     /// # Errors
     /// The file may not be written: see [`Outputs::reserve`].
@@ -204,7 +204,7 @@ pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     tapeloop_files::replace(path, packed.as_deref().unwrap_or(bytes))
 }
 
-/// Compresses bytes as the input was compressed.
+/// Compresses bytes in the format that the name of the output states.
 fn pack(compression: Compression, bytes: &[u8]) -> std::io::Result<Vec<u8>> {
     match compression {
         Compression::Gzip => {

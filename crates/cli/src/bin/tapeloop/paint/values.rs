@@ -18,7 +18,7 @@ pub(super) fn numbers(column: Column<'_>) -> Vec<Option<f64>> {
     }
 }
 
-/// The numbers of a residue column of `structure`: for ligands' numbers those, not their indices.
+/// The numbers of a column of residues or atoms of `structure`: for ligands' numbers those, not their indices.
 pub(super) fn numbers_of(
     decl: &ColumnDecl,
     column: Column<'_>,

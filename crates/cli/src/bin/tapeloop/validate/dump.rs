@@ -1,7 +1,8 @@
 //! The residues and atoms of structures, in tables that the Python scripts read.
 //!
-//! `residues.tsv` has a row for each residue and `atoms.tsv` one for each atom, with tabs between
-//! the fields; an empty field is a missing value. `oracles/tables.py` describes the columns.
+//! `residues.tsv` has a row for each residue and `atoms.tsv` one for each atom of a polymer, with tabs between
+//! the fields; an empty field is a missing value. If there are ligands, `ligands.tsv` has their atoms.
+//! `oracles/tables.py` describes the columns.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -18,7 +19,7 @@ const LIGANDS: &str =
 const ATOMS: &str =
     "source\tmodel\tatom\tchain\tres_index\tname\tx\ty\tz\telement\tradius\tside\tpolar\tb";
 
-/// Writes the two tables.
+/// Writes the tables.
 pub(super) struct Dump {
     residues: BufWriter<File>,
     atoms: BufWriter<File>,
