@@ -17,9 +17,10 @@ using AtomTag = unsigned;
 struct alignas(16) Atom { int x, y, z; AtomTag tag; };
 static_assert(sizeof(Atom) == 16, "one 16-byte load");
 
-// The tag of an atom: its radius in 0.001 A (11 bits, never 0), whether it is of a side chain,
-// whether it is polar, and its chain in the batch (19 bits). In the tag of a ligand's atom the two
-// flags tell whether it belongs to a ligand, not an ion or glycan, and whether it is a metal.
+// The tag of an atom: its radius in 0.001 A (11 bits, never 0; a set with larger radii than RADIUS_MAX
+// has the excess in the probe), whether it is of a side chain, whether it is polar, and its chain in
+// the batch (19 bits). In the tag of a ligand's atom the two flags tell whether it belongs to a
+// ligand, not an ion or glycan, and whether it is a metal.
 __device__ inline bool present(Atom atom) { return atom.tag != 0; }
 __device__ inline unsigned tag_radius(unsigned tag) { return tag & 2047u; }
 constexpr unsigned TAG_SIDE = 1u << 11, TAG_POLAR = 1u << 12;

@@ -3,5 +3,5 @@
 
 // The largest absolute value of a coordinate in 0.001 A.
 constexpr int COORDINATE_MAX = 100000000;
-// The largest radius of an atom in 0.001 A.
+// The largest radius in the tag of an atom, in 0.001 A.
 constexpr int RADIUS_MAX = 1900;

@@ -30,8 +30,7 @@ struct Neighbour {
 };
 
 // The nearest residues so far, sorted: `low` of lane k is the one of rank k, `high` the one of rank
-// k +
-// 32.
+// k + 32.
 struct NearestList {
     unsigned count;
     Neighbour low, high;

@@ -23,7 +23,7 @@ const CONTACT: Cutoff = Cutoff::of_angstrom(8);
 /// The largest number of contacts in a residue's list.
 const CONTACTS_MAX: usize = constants::CONTACTS_MAX as usize;
 
-/// Words of the kernel's scratch memory for a residue's contacts.
+/// Words of the kernel's scratch memory for a residue's contacts: whole quadruples.
 const CONTACT_WORDS: usize = CONTACTS_MAX + 4;
 /// Doubles of the kernel's scratch memory for a residue's elements of the vectors.
 const SCRATCH: usize = 8;

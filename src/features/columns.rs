@@ -101,7 +101,8 @@ pub struct ColumnDecl {
     /// How far the values may differ from those of other programs.
     pub reference: Tolerance,
     /// How far a rotation of the structure may change the values: rotated positions are rounded to
-    /// 0.001 A again, and the test points of solvent-accessible areas do not rotate.
+    /// 0.001 A again, and the test points of solvent-accessible areas do not rotate. Tables of pairs of residues
+    /// or atoms are not compared: rows come and go near the limits of distances.
     pub rotation: Tolerance,
 }
 

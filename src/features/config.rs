@@ -298,8 +298,8 @@ impl FeatureConfig {
         })
     }
 
-    /// Checks that something is computed, that no name is asked for twice, and the settings of each
-    /// feature that was chosen.
+    /// Checks that something is computed, that no name of a feature or of a column occurs twice, the
+    /// settings of each feature that was chosen, and that kernels of the user's own can read the tags.
     pub(super) fn check(&self) -> Result<()> {
         let first_repeat = |names: &[String]| -> Option<String> {
             (1..names.len())
@@ -406,7 +406,8 @@ impl FeatureConfig {
         built_in.chain(fused).chain(own_images).collect()
     }
 
-    /// Records all features; `with_code` attaches the kernels' code.
+    /// Records the features asked for, then the kernels of the user's own; `with_code` attaches the code
+    /// of all kernels.
     pub(super) fn record(
         &self,
         recorder: &mut Recorder,

@@ -141,6 +141,7 @@ impl Feature for Contacts {
             ColumnDecl::residue(name, ColumnKind::Count, "", about)
         };
         let distance = |name: &str, about: &str| {
+            // Squared distances are exact, and only the root is rounded.
             ColumnDecl::residue(name, ColumnKind::Real, "A", about)
                 .reference(Tolerance::relative(1e-6))
         };

@@ -24,8 +24,7 @@ pub(super) const MEAN_CELL_POINTS_MAX: u32 = constants::MEAN_CELL_POINTS_MAX;
 
 /// The flags of a structure's points, from the number of points in each cell: [`TOO_MANY`] if a
 /// cell has more than [`CELL_POINTS_MAX`], [`TOO_MANY_ON_AVERAGE`] if the cell of a point has more
-/// than
-/// [`MEAN_CELL_POINTS_MAX`] on average; 0 otherwise.
+/// than [`MEAN_CELL_POINTS_MAX`] on average; 0 otherwise.
 pub(super) fn flags_of(counts: &[u32]) -> u32 {
     let most = counts.iter().copied().max().unwrap_or(0);
     if most > CELL_POINTS_MAX {

@@ -83,7 +83,8 @@ fn record_counts(
     r.column(counts, 1);
 }
 
-/// A rotation of the structure may change `turned` rows per thousand.
+/// The columns of the counts on either side of a plane, of which a rotation of the structure may
+/// change `turned` rows per thousand.
 fn columns(
     name: &str,
     (radius, own_chain): (Cutoff, bool),

@@ -122,12 +122,13 @@ impl Feature for InterfaceResidues {
     }
 }
 
-/// The lowest and the highest chain among the atoms of each cell, which features share.
+/// The buffer of [`chain_ranges`], which features share.
 #[derive(Clone, Copy)]
 struct ChainRanges(Buffer<u32>);
 
 /// The lowest and the highest chain among the atoms of each cell, `[cells, 2]`, of structures with
-/// several chains. Records the launch that computes them at the first call.
+/// several chains: [`CHAINS_MAX`] less the one, and the other plus one, so that both are maxima, and
+/// 0 where there is no atom. Records the launch that computes them at the first call.
 pub(super) fn chain_ranges(r: &mut FeatureRecorder<'_>) -> Buffer<u32> {
     if let Some(ChainRanges(ranges)) = r.shared() {
         return ranges;
@@ -278,7 +279,8 @@ fn search<S: Simd>(
     nearest
 }
 
-/// The nearest of `nearest` and the candidates.
+/// The nearest of `nearest` and of the candidates of other chains than that of `atoms`, which are a
+/// residue's, at least one.
 #[inline(always)]
 fn nearest_of<S: Simd>(
     simd: S,

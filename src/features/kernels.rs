@@ -31,8 +31,9 @@ pub(super) trait Twin {
     fn run(self);
 }
 
-/// Attaches the code of a kernel, where the recorder may have it: the given code of a kernel of the
-/// user's own, or that of a built-in one.
+/// Attaches the code of a kernel: the given code of a kernel of the user's own, or that of a built-in one. Only
+/// if an engine made the recorder for [`Features`](super::Features), as the code relies on what that one uploads;
+/// otherwise the kernel has its twin alone.
 pub(super) type WithCode = fn(Kernel, Option<&Arc<Image>>, &Recorder) -> Kernel;
 
 macro_rules! structs {

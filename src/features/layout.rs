@@ -111,9 +111,9 @@ impl Atom {
 }
 
 /// The properties of an atom in 32 bits: its radius in 0.001 A less
-/// [`radius_excess`](super::sasa::radius_excess) (11 bits; 0 is no atom), whether it is of a side chain, whether it is polar, and its chain in the batch (19 bits). In the tag of a
-/// ligand's atom the two flags tell whether it belongs to a ligand, not an ion or glycan, and
-/// whether it is a metal.
+/// [`radius_excess`](super::sasa::radius_excess) (11 bits; 0 is no atom), whether it is of a side
+/// chain, whether it is polar, and its chain in the batch (19 bits). In the tag of a ligand's atom the
+/// two flags tell whether it belongs to a ligand, not an ion or glycan, and whether it is a metal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(transparent)]
 pub(super) struct AtomTag(u32);

@@ -122,6 +122,7 @@ impl Twin for residue_points::Views<'_> {
 fn points(residue: &ResidueSpan, backbone: &Backbone, beta: Position) -> (Atom, Atom) {
     let atom = |position: Position, is_side| {
         if position.is_present() {
+            // Any radius but 0, which stands for no atom.
             Atom {
                 position,
                 tag: AtomTag::new(RADIUS_MAX, is_side, false, residue.chain),
@@ -185,6 +186,7 @@ impl Twin for residue_grid::Views<'_> {
             let atoms = all_ca[rows.clone()].iter().chain(&all_cb[rows]);
             let points = atoms.filter(|atom| atom.is_present());
             let points = points.map(|atom| atom.position.into());
+            // It has the cells of the atoms' grid, whose number depends on the atoms.
             structure.residue_grid = Grid {
                 first: structure.atom_grid.first,
                 ..Grid::over(points, structure.atom_count as usize, RESIDUE_CELL_SHIFT)

@@ -136,8 +136,8 @@ struct SideChainAtoms {
 }
 
 impl SideChainAtoms {
-    /// The atoms of an amino acid by its one-letter code; `None` for one without side-chain
-    /// torsions. The table is made at the first call.
+    /// The atoms of a standard amino acid by its one-letter code; `None` for any other letter. The
+    /// table is made at the first call.
     fn by_letter(aa: u8) -> Option<&'static Self> {
         static BY_LETTER: OnceLock<[Option<SideChainAtoms>; 26]> = OnceLock::new();
         let by_letter = BY_LETTER.get_or_init(|| {
@@ -189,8 +189,8 @@ impl SideChainAtoms {
 pub(super) struct SharedSideChains(pub(super) Buffer<SideChain>);
 
 impl FeatureRecorder<'_> {
-    /// The side chain of each residue, `[residues]`. Declares the buffer, which is uploaded with
-    /// each batch, at the first call.
+    /// The side chain of each residue, `[residues]`. Records the launch that finds its atoms at the
+    /// first call.
     pub(super) fn side_chains(&mut self) -> Buffer<SideChain> {
         if let Some(SharedSideChains(sides)) = self.shared() {
             return sides;

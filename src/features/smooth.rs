@@ -176,7 +176,7 @@ impl Twin for smooth::Views<'_> {
     }
 }
 
-/// The power of two that makes a value less than 2^42.
+/// The power of two that makes a value less than 2^42, so that 2^20 of them sum up in 64 bits.
 fn scale_of(value: f32) -> f64 {
     // Every f32 other than 0 is a normal f64. Its exponent is in these bits, where 1023 means 2^0.
     let exponent = f64::from(value).to_bits() >> 52;

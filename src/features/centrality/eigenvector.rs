@@ -48,7 +48,8 @@ const DEGREE_MAX: u32 = constants::DEGREE_MAX;
 const LANES: usize = constants::EIGEN_LANES as usize;
 const GROUP: usize = 32;
 
-/// Contacts with residues at most this many places away along the chain are added first.
+/// Contacts with residues at most this many places away along the chain are added first, as in the
+/// kernel, which has them as bits of a mask.
 const LOCAL: i64 = 4;
 
 /// A pseudo-random number from 0 to 1, excluding 1.
@@ -196,6 +197,7 @@ fn sums<const N: usize>(count: usize, mut terms: impl FnMut(usize) -> [f64; N]) 
 struct Ritz {
     values: [f64; 2],
     combination: [[f64; 2]; 2],
+    /// Whether the second vector was dropped ([`DEPENDENT`]).
     is_single: bool,
 }
 
@@ -244,14 +246,21 @@ impl Ritz {
     }
 }
 
-/// The filter of a round: a Chebyshev polynomial that is small from `lower` to `upper`.
+/// The filter of a round: a Chebyshev polynomial that is small on an interval below the largest Ritz
+/// value.
 #[derive(Default)]
 struct Filter {
+    /// The middle of the interval.
     centre: f32,
+    /// The largest Ritz value less `centre`, over half the interval.
     tau: f32,
+    /// 2 over half the interval.
     scale: f32,
+    /// 1 over the largest Ritz value less `centre`.
     first: f32,
+    /// The second Ritz value less `centre`.
     offset: f32,
+    /// The degree rises until the polynomial damps by this factor.
     gain: f32,
 }
 
@@ -262,6 +271,7 @@ struct EigenIteration<'a> {
     /// The two vectors that are multiplied with A, and room for the next two.
     now: Vec<[f32; 2]>,
     next: Vec<[f32; 2]>,
+    /// The largest absolute value in `now` if a residue is crowded; 0 otherwise.
     largest: f32,
     /// The two vectors x, A x, and the residuals of the Ritz vectors.
     x: Vec<[f64; 2]>,

@@ -430,7 +430,8 @@ fn points<S: Simd>(simd: S, lanes: &[Lanes<i32>; 3]) -> PositionLanes<S::i32s> {
 }
 
 /// Energies of hydrogen bonds in cal/mol, rounded half away from zero where they are negative:
-/// 27.888 kcal/mol A (1/ON + 1/CH - 1/OH - 1/CN) (Kabsch and Sander 1983).
+/// 27.888 kcal/mol A (1/ON + 1/CH - 1/OH - 1/CN) (Kabsch and Sander 1983), and the lowest energy if
+/// one of the four distances is below 0.5 A.
 #[inline(always)]
 fn bond_energies<S: Simd>(
     simd: S,

@@ -1,7 +1,5 @@
 //! Secondary structure and backbone hydrogen bonds.
 
-/// The amide hydrogen of each residue, `[residues]`. Records the launch that computes it at the
-/// first call.
 mod amide_hydrogens;
 mod bond_table;
 mod bonds;
@@ -59,7 +57,8 @@ const CLASSES: &[&str] = &["H", "E", "C"];
 #[derive(Clone, Copy)]
 struct AmideHydrogens(Buffer<Hydrogen>);
 
-/// The amide hydrogen of each residue, `[residues]`.
+/// The amide hydrogen of each residue, `[residues]`. Records the launch that computes it at the
+/// first call.
 pub(super) fn amide_hydrogens(r: &mut FeatureRecorder<'_>) -> Buffer<Hydrogen> {
     if let Some(AmideHydrogens(hydrogens)) = r.shared() {
         return hydrogens;

@@ -296,6 +296,7 @@ impl Feature for Interactions {
                 "A",
                 "The distance of the two atoms, or of the centres of the two groups.",
             )
+            // As of contacts: only the root is rounded.
             .reference(Tolerance::relative(1e-6)),
             ColumnDecl::residue(
                 "angle",

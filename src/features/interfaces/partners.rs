@@ -16,7 +16,7 @@ struct OtherChainSearch<'a> {
     residues: &'a [ResidueSpan],
     atoms: &'a [Atom],
     cells: &'a Cells<'a>,
-    /// The lowest and the highest chain of each cell.
+    /// Those of [`chain_ranges`](super::super::interface_residues::chain_ranges).
     ranges: &'a [[u32; 2]],
     cutoff: u32,
     probe: u32,
@@ -118,7 +118,8 @@ impl Twin for interface_degrees::Views<'_> {
     }
 }
 
-/// Sums degrees over the residues, or the chains, of each structure.
+/// Sums degrees over the residues, or the chains, of each structure: the sum up to each, and that of
+/// all.
 impl Twin for interface_ends::Views<'_> {
     fn run(self) {
         let structures = StructureSpan::live(self.header, self.structures);

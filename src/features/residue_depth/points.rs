@@ -97,6 +97,7 @@ impl Twin for exposed_spans::Views<'_> {
                 let mut sum = 0u64;
                 let places = starts.iter_mut().zip(counts.iter_mut());
                 for (atom, (start, count)) in structure.atoms().zip(places) {
+                    // A start that does not fit has no points: `room` is less.
                     *start = first.wrapping_add(sum as u32);
                     *count = points_of(atom);
                     sum += u64::from(*count);
