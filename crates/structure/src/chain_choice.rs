@@ -3,12 +3,28 @@
 use std::collections::HashMap;
 
 use super::assembly;
-use super::model::{MISSING, Residue, Structure};
+use super::model::{Chain, MISSING, Residue, Structure};
 use super::text::quoted;
 use crate::{Error, Result};
 
 /// Chain names that a message lists.
 const LISTED_MAX: usize = 20;
+
+/// A name for each of a structure's chains: the author's id. Where chains share that, as the parts of a
+/// chain that is split do, it is the label id, if there is one that is no author's id.
+pub fn distinct_chain_names(chains: &[Chain]) -> Vec<&str> {
+    let mut counts: HashMap<&str, u32> = HashMap::new();
+    for chain in chains {
+        *counts.entry(&chain.auth_asym_id).or_insert(0) += 1;
+    }
+    let names = chains.iter().map(|chain| {
+        let auth = &*chain.auth_asym_id;
+        let label = chain.label_asym_id.as_deref();
+        let label = label.filter(|label| counts[auth] > 1 && !counts.contains_key(label));
+        label.unwrap_or(auth)
+    });
+    names.collect()
+}
 
 impl Structure {
     /// The author's id of each of [`Structure::chains`].
@@ -18,21 +34,10 @@ impl Structure {
         chains.map(|chain| &*chain.auth_asym_id).collect()
     }
 
-    /// A name for each of [`Structure::chains`]: the author's id. Where chains share that, as the parts of a
-    /// chain that is split do, it is the label id, if there is one that is no author's id.
+    /// A name for each of [`Structure::chains`], by [`distinct_chain_names`].
     #[doc(hidden)]
     pub fn distinct_chain_names(&self) -> Vec<&str> {
-        let mut counts: HashMap<&str, u32> = HashMap::new();
-        for chain in &self.chains {
-            *counts.entry(&chain.auth_asym_id).or_insert(0) += 1;
-        }
-        let names = self.chains.iter().map(|chain| {
-            let auth = &*chain.auth_asym_id;
-            let label = chain.label_asym_id.as_deref();
-            let label = label.filter(|label| counts[auth] > 1 && !counts.contains_key(label));
-            label.unwrap_or(auth)
-        });
-        names.collect()
+        distinct_chain_names(&self.chains)
     }
 
     /// Removes all chains but the one with this author's id, or with this label id if no author's

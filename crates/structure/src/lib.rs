@@ -87,6 +87,7 @@ pub use topology::Topology;
 /// What the other crates of tapeloop use. It may change with every version.
 #[doc(hidden)]
 pub mod internal {
+    pub use crate::chain_choice::distinct_chain_names;
     pub use crate::compression::Compression;
     pub use crate::element::symbol as element_symbol;
     pub use crate::entry_header::header_text;

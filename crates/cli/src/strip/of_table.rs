@@ -7,8 +7,10 @@ use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Field, Schema};
 use tapeloop::error::{Error, Result};
 use tapeloop::features::ColumnKind;
+use tapeloop::structure::Chain;
 use tapeloop_error::internal::printable;
 use tapeloop_files::did_you_mean;
+use tapeloop_structure::internal::distinct_chain_names;
 
 /// The column with the names of structures.
 const NAME: &str = "structure";
@@ -26,7 +28,7 @@ const NAMED_MAX: usize = 5;
 ///
 /// # Errors
 /// [`ErrorKind::Usage`](tapeloop::ErrorKind::Usage) for a table of other rows, for a column or a structure that
-/// it does not have, and if it has several structures and none is named.
+/// it does not have, if it has no rows, and if it has several structures and none is named.
 pub fn draw_table(
     schema: &Schema,
     batches: &[RecordBatch],
@@ -88,7 +90,8 @@ fn text<'a>(row: Row<'a>, name: &str) -> &'a str {
     }
 }
 
-/// The rows of the first structure with this name, or of the only one. They follow each other.
+/// The rows of the first structure with this name, or of the only one: at least one row. They follow each
+/// other.
 fn rows_of<'a>(batches: &'a [RecordBatch], name: Option<&str>) -> Result<Vec<Row<'a>>> {
     let all = || {
         let rows = |batch: &'a RecordBatch| (0..batch.num_rows()).map(move |row| (batch, row));
@@ -136,7 +139,7 @@ fn only<'a>(names: &[&'a str]) -> Result<&'a str> {
     }
 }
 
-/// The rows of a structure, in the order of its residues.
+/// The rows of a structure, at least one, in the order of its residues.
 struct Rows<'a> {
     rows: Vec<Row<'a>>,
 }
@@ -145,14 +148,14 @@ impl Rows<'_> {
     /// The sequence that the rows of a structure have.
     fn sequence(&self) -> Sequence {
         let ids = |row| (text(row, "auth_asym_id"), text(row, "label_asym_id"));
-        let mut chains: Vec<(&str, &str)> = Vec::new();
+        let mut chain_ids: Vec<(&str, &str)> = Vec::new();
         let mut residues = Vec::with_capacity(self.rows.len());
         for &row in &self.rows {
             let ids = ids(row);
-            let known = chains.iter().position(|chain| *chain == ids);
+            let known = chain_ids.iter().position(|known| *known == ids);
             let chain = known.unwrap_or_else(|| {
-                chains.push(ids);
-                chains.len() - 1
+                chain_ids.push(ids);
+                chain_ids.len() - 1
             });
             let letter = |name| text(row, name).bytes().next();
             residues.push(SequenceResidue {
@@ -166,16 +169,15 @@ impl Rows<'_> {
                 break_before: cell(row, "break_before") == Cell::Flag(true),
             });
         }
-        // The parts of a split chain share the author's id.
-        let name = |(auth, label): &(&str, &str)| {
-            let sharing = chains.iter().filter(|(other, _)| other == auth).count();
-            let name = if sharing > 1 && !label.is_empty() {
-                label
-            } else {
-                auth
-            };
-            printable(name).into_owned()
+        let chain = |(auth, label): &(&str, &str)| Chain {
+            auth_asym_id: (*auth).into(),
+            label_asym_id: (!label.is_empty()).then(|| (*label).into()),
+            ..Chain::default()
         };
+        let chains: Vec<Chain> = chain_ids.iter().map(chain).collect();
+        // The names that the table's columns of chains have.
+        let names = distinct_chain_names(&chains).into_iter();
+        let names = names.map(|name| printable(name).into_owned());
         let first = self.rows[0];
         Sequence {
             name: printable(text(first, NAME)).into_owned(),
@@ -183,7 +185,7 @@ impl Rows<'_> {
                 Cell::Integer(model) => model as i32,
                 _ => 1,
             },
-            chains: chains.iter().map(name).collect(),
+            chains: names.collect(),
             residues,
         }
     }
@@ -237,5 +239,42 @@ impl Rows<'_> {
             values,
             meaning,
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_array::{ArrayRef, BooleanArray, Int32Array, StringArray};
+    use std::sync::Arc;
+
+    #[test]
+    fn chains_have_the_names_that_columns_of_chains_have() {
+        let rows = 3;
+        let texts = |texts: [&str; 3]| -> ArrayRef { Arc::new(StringArray::from(texts.to_vec())) };
+        let numbers: ArrayRef = Arc::new(Int32Array::from(vec![1; rows]));
+        let breaks: ArrayRef = Arc::new(BooleanArray::from(vec![false; rows]));
+        let columns = |labels| {
+            [
+                ("structure", texts(["1abc"; 3])),
+                ("model", Arc::clone(&numbers)),
+                ("auth_asym_id", texts(["A", "A", "B"])),
+                ("label_asym_id", texts(labels)),
+                ("auth_seq_id", Arc::clone(&numbers)),
+                ("aa", texts(["G"; 3])),
+                ("break_before", Arc::clone(&breaks)),
+            ]
+        };
+        // A label id that is an author's id too names no chain.
+        for (labels, names) in [
+            (["A", "B", "C"], ["A", "A", "B"]),
+            (["A_1", "A_2", "B"], ["A_1", "A_2", "B"]),
+        ] {
+            let batch = [RecordBatch::try_from_iter(columns(labels)).unwrap()];
+            let rows = Rows {
+                rows: rows_of(&batch, None).unwrap(),
+            };
+            assert_eq!(rows.sequence().chains, names);
+        }
     }
 }

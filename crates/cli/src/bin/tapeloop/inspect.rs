@@ -2,12 +2,11 @@
 
 use super::args::InspectArgs;
 use serde_json::{Value as Json, json};
-use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use tapeloop::error::{Context, Error, Result};
-use tapeloop::structure::{ReadBudget, ReadLimits, Structure};
+use tapeloop::structure::{Chain, ReadBudget, ReadLimits, Structure};
 use tapeloop_bench::internal::format;
 use tapeloop_cli::exit_codes::GOOD;
 use tapeloop_cli::terminal::say;
@@ -17,6 +16,7 @@ use tapeloop_inputs::packed::{
     ASSEMBLIES, PackedBatch, PackedFile, SetSettings, enum_name, files_in,
 };
 use tapeloop_inputs::structure_name;
+use tapeloop_structure::internal::distinct_chain_names;
 
 /// What a set holds.
 #[derive(Default)]
@@ -265,18 +265,14 @@ fn text_of_input(input: &Json) -> String {
         let chains = structure["chains"]
             .as_array()
             .map_or(&[][..], Vec::as_slice);
-        let mut chains_of_id: HashMap<&str, u32> = HashMap::new();
-        for chain in chains {
-            let id = chain["chain"].as_str().unwrap_or_default();
-            *chains_of_id.entry(id).or_insert(0) += 1;
-        }
-        for chain in chains {
-            let id = chain["chain"].as_str().unwrap_or_default();
-            let name = match &chain["label_asym_id"] {
-                // The parts of a chain that is split share the author's id.
-                Json::String(label) if chains_of_id[id] > 1 => printable(label).into_owned(),
-                _ => text(&chain["chain"]),
-            };
+        let ids = |chain: &Json| Chain {
+            auth_asym_id: chain["chain"].as_str().unwrap_or_default().into(),
+            label_asym_id: chain["label_asym_id"].as_str().map(Into::into),
+            ..Chain::default()
+        };
+        let ids: Vec<Chain> = chains.iter().map(ids).collect();
+        for (chain, name) in chains.iter().zip(distinct_chain_names(&ids)) {
+            let name = printable(name);
             let residues = &chain["residues"];
             lines += &format!(
                 "    chain {name}, {residues} residues: {}\n",
@@ -285,4 +281,26 @@ fn text_of_input(input: &Json) -> String {
         }
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_label_that_is_an_author_s_id_too_names_a_chain() {
+        let chain = |chain: &str, label: &str| json!({"chain": chain, "label_asym_id": label, "residues": 1});
+        let names = |chains: [Json; 3]| {
+            let text = text_of_input(&json!({"structures": [{"chains": chains}]}));
+            let lines = text
+                .lines()
+                .filter_map(|line| line.strip_prefix("    chain "));
+            let names = lines.filter_map(|line| Some(line.split_once(',')?.0.to_owned()));
+            names.collect::<Vec<_>>()
+        };
+        let shared = [chain("A", "A"), chain("A", "B"), chain("B", "C")];
+        assert_eq!(names(shared), ["A", "A", "B"]);
+        let split = [chain("A", "A_1"), chain("A", "A_2"), chain("B", "B")];
+        assert_eq!(names(split), ["A_1", "A_2", "B"]);
+    }
 }
