@@ -3,8 +3,8 @@
 //!
 //! `text` and `parquet` turn the rows of a table into cells, `loader` checks them and puts them into
 //! a `row_store`, and `columns` decides what each row describes. `join` gives each structure its rows:
-//! when the structure has been read, the channels that `smooth.channels` names, for the kernels; when it
-//! is written, the columns that `tables.annotations` chooses.
+//! when the structure has been read, the channels that `smooth.channels` and the parameters of the user's
+//! kernels name; when it is written, the columns that `tables.annotations` chooses.
 
 mod columns;
 mod join;

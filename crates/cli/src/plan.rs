@@ -55,8 +55,7 @@ pub struct Plan {
     topology_hash: Option<String>,
     /// `None` if there are none.
     pub annotations: Option<Arc<Annotations>>,
-    /// What identifies the annotations of the packed sets whose structures have them, if a feature
-    /// reads those.
+    /// What identifies the annotations of the packed sets, if kernels read those.
     packed_annotations: Option<String>,
 }
 
@@ -64,8 +63,8 @@ impl Plan {
     /// Plans a run: reads the annotations, starts the threads, and opens and logs the backend.
     ///
     /// # Errors
-    /// There is no input, or one leads to no file; a table cannot be read, or the backend cannot
-    /// be used.
+    /// There is no input, or one leads to no file or to a packed set of other settings; settings do not fit each
+    /// other; a table of annotations or the topology cannot be read, or the backend cannot be used.
     pub fn new(config: Config) -> Result<Self> {
         if config.input.is_empty() {
             return Err(Error::config("no input is given")
@@ -153,7 +152,8 @@ impl Plan {
         Ok(())
     }
 
-    /// Checks inputs that the config does not name, as [`Plan::new`] checks those that it names.
+    /// Checks inputs that the config does not name, as [`Plan::new`] checks those that it names. The annotations
+    /// of packed sets among them are not looked at.
     ///
     /// # Errors
     /// One leads to no file, or to a packed set of other settings.
@@ -353,12 +353,13 @@ pub fn archive_options(config: &Config) -> ArchiveOptions {
     }
 }
 
+/// Whether the feature smooth is computed. The keys of one that is not may be set.
 fn smooths(config: &Config) -> bool {
     config.features.features.contains(&FeatureName::Smooth)
 }
 
-/// The annotations that `smooth.channels` names, if smooth is computed: all but those that structure
-/// files have.
+/// The annotations that kernels read, each once: those that `smooth.channels` names, if smooth is computed, and
+/// parameters of kernels of the user's own. `b_ca` and `plddt` are none: structure files have them.
 pub fn channels_of(config: &Config) -> Vec<String> {
     let channels = config.features.smooth.channels.iter();
     let smoothed = channels.filter(|_| smooths(config)).map(String::as_str);
@@ -376,15 +377,10 @@ pub fn channels_of(config: &Config) -> Vec<String> {
     names
 }
 
-/// What reads an annotation, for messages.
+/// What reads one of [`channels_of`], for messages.
 fn reader_of(config: &Config, name: &str) -> &'static str {
-    if config
-        .features
-        .smooth
-        .channels
-        .iter()
-        .any(|channel| channel == name)
-    {
+    let mut smoothed = config.features.smooth.channels.iter();
+    if smooths(config) && smoothed.any(|channel| channel == name) {
         "`smooth.channels`"
     } else {
         "a parameter of a kernel"
@@ -403,8 +399,14 @@ fn provenance_of(packed: &[PackedSet]) -> Option<String> {
     }
 }
 
-/// Reads the annotations: those that `smooth.channels` names, if the structures of the sets `packed`
-/// do not have them already, and those that are `wanted` in the tables.
+/// Reads the tables of `annotations`: the columns that kernels read ([`channels_of`]), and those that are
+/// `wanted` in the tables. `None` if there are no tables, and kernels read no annotations or those of the sets
+/// `packed`; structures of files next to the sets have nulls then (docs/PACKED.md). If there are tables,
+/// their annotations replace those of the sets.
+///
+/// # Errors
+/// `annotations` is not set, and `wanted` names columns, or kernels read one that no set or not each has; or it
+/// is set, and no column of it is read or wanted. The errors of [`Annotations::load`].
 pub fn load_annotations(
     config: &Config,
     packed: &[PackedSet],
@@ -444,7 +446,7 @@ pub fn load_annotations(
         }
         (None, false) if *wanted == WantedColumns::NONE => {
             return Err(Error::config(
-                "`annotations` is set, and neither `smooth.channels` nor `tables.annotations` names its columns",
+                "`annotations` is set, and neither `smooth.channels`, a parameter of a kernel nor `tables.annotations` names its columns",
             )
             .fix("write smooth.channels = [\"column\"], or leave tables.annotations out of a run"));
         }

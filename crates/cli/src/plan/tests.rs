@@ -1,6 +1,7 @@
 use super::super::config::RawConfig;
 use super::super::feature_engine::{FeatureEngine, Inputs, Next};
 use super::super::run_json::RunHeader;
+use super::super::trusted_code::own_kernel;
 use super::*;
 use arrow_array::RecordBatch;
 use arrow_select::concat::concat_batches;
@@ -8,6 +9,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 use tapeloop::ErrorKind;
 use tapeloop::backend::cpu::CpuBackend;
+use tapeloop::features::OwnKernelSettings;
 
 const TABLE_NAMES: [&str; 3] = ["residues", "chains", "structures"];
 
@@ -177,4 +179,32 @@ fn readers_share_what_the_engine_leaves_of_the_memory() {
         let said = budget(memory, reading);
         assert!(said.contains(&format!("bytes_max: {expected},")), "{said}");
     }
+}
+
+#[test]
+fn the_reader_of_an_annotation_that_is_missing_is_named() {
+    let message = |feature: &str| {
+        let text = format!("features = [{feature:?}]\nsmooth.channels = [\"x\"]");
+        let raw = RawConfig::parse(&text, Path::new("run.toml")).unwrap();
+        let mut config = Config::resolve(raw).unwrap();
+        let kernel = OwnKernelSettings {
+            text: "extern \"C\" __global__ void own(const float* channel_x, float* y) {}".into(),
+            entry: "own".to_owned(),
+            ..OwnKernelSettings::default()
+        };
+        config.features.own_kernels = vec![own_kernel(kernel).unwrap()];
+        let loaded = load_annotations(&config, &[], &WantedColumns::NONE);
+        loaded.unwrap_err().message().to_owned()
+    };
+    let smooth = message("smooth");
+    assert!(
+        smooth.starts_with("`smooth.channels` names \"x\""),
+        "{smooth}"
+    );
+    // The list of a feature that is not computed reads nothing.
+    let kernel = message("rg");
+    assert!(
+        kernel.starts_with("a parameter of a kernel names \"x\""),
+        "{kernel}"
+    );
 }
