@@ -234,7 +234,8 @@ fn record_in(folder: &Path) -> Option<Json> {
     replace::read_record(&folder.join(RECORD)).ok()?
 }
 
-/// What decides the bytes of the results and differs between two records of runs.
+/// What decides the bytes of the results and differs between two records of runs: all keys of the config, or
+/// if these are the same, the first other thing.
 fn changes(record: &Json, header: &Json) -> Vec<String> {
     let mut changed = Vec::new();
     let (before, now) = (record["config"].as_object(), header["config"].as_object());
@@ -268,7 +269,7 @@ fn changes(record: &Json, header: &Json) -> Vec<String> {
             &header["values_follow_from"]["tapeloop.annotations"],
         ),
         (
-            "the file of `sasa.radii`",
+            "the file of `sasa.radii` or of `interaction.components`",
             &record["values_follow_from"]["tapeloop.features"],
             &header["values_follow_from"]["tapeloop.features"],
         ),
@@ -279,7 +280,7 @@ fn changes(record: &Json, header: &Json) -> Vec<String> {
         ),
     ];
     if changed.is_empty() {
-        // The values follow from the annotations too.
+        // The last one includes those before it, so only the first that differs is named.
         let mut differ = named.into_iter().filter(|(_, before, now)| before != now);
         changed.extend(differ.next().map(|(what, ..)| what.to_owned()));
     }
@@ -353,6 +354,13 @@ mod tests {
         assert_eq!(
             changes(&first, &record(1, "first", "cuda")),
             ["the backend"]
+        );
+        // The config has the names of these files, and the features what is in them.
+        let mut other_file = first.clone();
+        other_file["values_follow_from"]["tapeloop.features"] = json!("other");
+        assert_eq!(
+            changes(&first, &other_file),
+            ["the file of `sasa.radii` or of `interaction.components`"]
         );
     }
 

@@ -259,7 +259,10 @@ fn a_run_is_not_resumed_with_other_radii() {
     fs::write(&file, text_of_file.replace("1.88", "1.87")).unwrap();
     assert_refused(
         &resumed,
-        &["the file of `sasa.radii` differ", "--overwrite"],
+        &[
+            "the file of `sasa.radii` or of `interaction.components` differs",
+            "--overwrite",
+        ],
     );
     let others = [&resumed[..6], &["sasa.radii=oons", "--resume"]].concat();
     assert_refused(&others, &["`sasa.radii` differ"]);
