@@ -20,7 +20,17 @@ pub fn of_error(error: &Error) -> u8 {
     }
 }
 
-/// The exit code of a run that finished, by its numbers of good and of rejected inputs.
+/// The exit code of a run that finished with `code`, where up to `rejected_max` rejected inputs are as they should
+/// be.
+pub fn accepting(code: u8, rejected: u64, rejected_max: u64) -> u8 {
+    if code == REJECTED && rejected <= rejected_max {
+        GOOD
+    } else {
+        code
+    }
+}
+
+/// The exit code of a run that finished, by its numbers of structures with results and of rejected inputs.
 pub fn of_inputs(good: u64, rejected: u64) -> u8 {
     match (good, rejected) {
         (_, 0) => GOOD,

@@ -8,7 +8,7 @@ use tapeloop::structure::{Components, ReadLimits, text_of};
 use tapeloop_files as files;
 
 /// The value for no dictionary.
-pub(super) const NO_COMPONENTS: &str = "none";
+pub const NO_COMPONENTS: &str = "none";
 
 /// The dictionary that the key names; a relative path starts from the config file's folder.
 pub(super) fn read_components(

@@ -501,3 +501,20 @@ fn parts_end_at_residues_too_and_a_run_goes_on_behind_them() {
     assert_eq!(code, 3, "{}", text(&output.stderr));
     set.check("out");
 }
+
+#[test]
+fn a_finished_run_without_a_structure_has_its_exit_code_again_when_it_is_resumed() {
+    let folder = tempfile::tempdir().unwrap();
+    let [input, out] = ["junk.pdb", "out"].map(|name| folder.path().join(name));
+    fs::write(&input, "junk").unwrap();
+    for most in ["0", "1"] {
+        let start = [str_of(&input), "-o", str_of(&out), "--max-rejects", most];
+        assert_eq!(run(&start).1, 1, "nothing was computed");
+        let (output, code) = run(&[&start[..], &["--resume"]].concat());
+        let said = text(&output.stderr);
+        assert!(
+            said.contains("finished already") && code == 1,
+            "{code}: {said}"
+        );
+    }
+}

@@ -11,7 +11,7 @@ use tapeloop::structure::ReadBudget;
 use tapeloop_annotations::WantedColumns;
 use tapeloop_bench::internal::format;
 use tapeloop_cli::config::Config;
-use tapeloop_cli::exit_codes::{self, GOOD, INTERRUPTED, REJECTED};
+use tapeloop_cli::exit_codes::{self, INTERRUPTED};
 use tapeloop_cli::plan::{archive_options, load_annotations, thread_pool};
 use tapeloop_cli::reading;
 use tapeloop_cli::run_counters::RunCounters;
@@ -126,10 +126,8 @@ pub(super) fn pack(args: PackArgs) -> Result<u8> {
             "rejected: {rejected} in total; a run over the set lists them"
         ));
     }
-    Ok(match exit_codes::of_inputs(structures, rejected) {
-        REJECTED if rejected <= max_rejects => GOOD,
-        code => code,
-    })
+    let code = exit_codes::of_inputs(structures, rejected);
+    Ok(exit_codes::accepting(code, rejected, max_rejects))
 }
 
 /// Returns the provenance of the annotations that all the packed sets share; `None` without annotations.

@@ -25,7 +25,7 @@ use tapeloop_bench::internal::format::counted;
 use tapeloop_bench::internal::{Threads, core_time};
 use tapeloop_cli::config::{Config, OutputTable, TableSet};
 use tapeloop_cli::core_time::MachineTime;
-use tapeloop_cli::exit_codes::{GOOD, REJECTED};
+use tapeloop_cli::exit_codes::{self, GOOD};
 use tapeloop_cli::output::{
     self, Committed, FINISHED, Found, Interrupted, OutputFolder, RESUME, replaces_input,
 };
@@ -93,12 +93,10 @@ pub(super) fn run(args: RunArgs) -> Result<u8> {
                 if !shown.quiet {
                     complain("the run has finished already, and nothing is left to do");
                 }
-                let rejected = record["written"]["rejected"].as_u64().unwrap_or(0);
-                return Ok(if rejected <= shown.max_rejects {
-                    GOOD
-                } else {
-                    REJECTED
-                });
+                let written = |key: &str| record["written"][key].as_u64().unwrap_or(0);
+                let rejected = written("rejected");
+                let code = exit_codes::of_inputs(written("structures"), rejected);
+                return Ok(exit_codes::accepting(code, rejected, shown.max_rejects));
             }
         }
     } else {
@@ -133,10 +131,8 @@ pub(super) fn run(args: RunArgs) -> Result<u8> {
     if !text.is_empty() {
         complain(text.trim_end());
     }
-    Ok(match outcome.exit_code()? {
-        REJECTED if outcome.counts.rejected <= shown.max_rejects => GOOD,
-        code => code,
-    })
+    let (code, rejected) = (outcome.exit_code()?, outcome.counts.rejected);
+    Ok(exit_codes::accepting(code, rejected, shown.max_rejects))
 }
 
 /// How to get the structures that were not printed; empty if all were.
