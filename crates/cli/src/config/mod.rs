@@ -56,6 +56,7 @@ use toml_text::to_toml;
 
 pub use bench::BenchConfig;
 pub use column_hint::{column_hint, table_column_hint};
+pub use components::NO_COMPONENTS;
 pub use condition::{ATOM_KEYS, ATOM_LIGAND_KEY, FRAME_KEYS, RESIDUE_KEYS, ValueType};
 pub use condition::{Condition, Node, Test, Value as ConditionValue};
 pub use coordinates::CoordinateAtoms;
@@ -156,7 +157,7 @@ pub struct Config {
     pub worker: Option<PathBuf>,
     pub restarts_max: u64,
     pub tables: TableSettings,
-    /// The rows of residues that are written, and that reductions see; `None` for all.
+    /// The residues that have rows, that rows of pairs and atoms are of, and that reductions see; `None` for all.
     pub condition: Option<Condition>,
     /// The rows of atoms that are written; `None` for those of all residues and ligands.
     pub atom_condition: Option<Condition>,

@@ -403,6 +403,21 @@ fn a_dictionary_tells_the_roles_of_ligands() {
 }
 
 #[test]
+fn a_publication_names_the_dictionary_also_when_it_is_gone() {
+    let folder = tempfile::tempdir().unwrap();
+    let [path, out] = ["components.cif", "out"].map(|name| folder.path().join(name));
+    fs::write(&path, QUINOXALINE).unwrap();
+    let setting = format!("interaction.components={}", str_of(&path));
+    let input = sample("1ubi.pdb");
+    let arguments = [str_of(&input), "-o", str_of(&out), "--set", &setting];
+    run_well(&[&arguments[..], &FEATURES].concat());
+    fs::remove_file(&path).unwrap();
+    let methods = tapeloop(["methods", str_of(&out)]).output().unwrap();
+    assert!(methods.status.success(), "{}", text(&methods.stderr));
+    assert!(text(&methods.stdout).contains("components.cif"));
+}
+
+#[test]
 fn a_dictionary_that_cannot_be_read_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("components.cif");

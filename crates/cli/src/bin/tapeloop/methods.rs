@@ -6,9 +6,9 @@ use std::fmt::Write;
 use std::path::Path;
 use tapeloop::error::{Context, Error, Result};
 use tapeloop::features::{ColumnDecl, FeatureConfig, FeatureName, Setting};
-use tapeloop::structure::Radii;
+use tapeloop::structure::{Components, Radii};
 use tapeloop_bench::internal::format::{counted, whole};
-use tapeloop_cli::config::{Config, RawConfig, setting_json};
+use tapeloop_cli::config::{Config, NO_COMPONENTS, RawConfig, setting_json};
 use tapeloop_cli::exit_codes::GOOD;
 use tapeloop_cli::feature_list::wrap;
 use tapeloop_cli::output::{RECORD, RECORD_BYTES_MAX, decides_no_value};
@@ -21,8 +21,13 @@ const REFERENCES: &str = include_str!("references.bib");
 /// The setting that may name a file of radii.
 const RADII: &str = "sasa.radii";
 
-/// A file of radii that stands for one that is not read.
+/// The setting that may name a dictionary of components.
+const COMPONENTS: &str = "interaction.components";
+
+/// A file of radii, and a dictionary, that stand for those that are not read.
 const ANY_RADII: &str = "types:\nTYPE 1.8 apolar\natoms:\nANY CA TYPE\n";
+const ANY_COMPONENTS: &[u8] = b"data_X\nloop_\n_chem_comp_atom.comp_id\n_chem_comp_atom.atom_id\n\
+                                _chem_comp_atom.type_symbol\nX C C\n";
 
 /// The year of this version.
 const YEAR: &str = "2026";
@@ -79,17 +84,27 @@ impl Methods {
         let version = version.ok_or_else(|| damaged("tapeloop.version"))?;
         let feature_keys = feature_keys();
         let is_of_features = |key: &str| feature_keys.contains(&key);
-        // A file of radii may be gone or changed since. Nothing here depends on what it holds.
-        let file = settings.get(RADII).and_then(Json::as_str);
-        let file = file.filter(|name| Radii::named(name).is_none());
+        // These files may be gone or changed since. Nothing here depends on what they hold.
+        let name = |key: &str| settings.get(key).and_then(Json::as_str);
+        let radii = name(RADII).filter(|name| Radii::named(name).is_none());
+        let components = name(COMPONENTS).filter(|name| *name != NO_COMPONENTS);
+        let is_file = |key: &str| match key {
+            RADII => radii.is_some(),
+            COMPONENTS => components.is_some(),
+            _ => false,
+        };
         let of_features = settings.iter().filter(|(key, _)| is_of_features(key));
-        let of_features = of_features.filter(|(key, _)| file.is_none() || *key != RADII);
+        let of_features = of_features.filter(|(key, _)| !is_file(key));
         let of_features = of_features.map(|(key, value)| (key.clone(), value.clone()));
         let config = RawConfig::of_settings(&of_features.collect()).and_then(Config::resolve);
         let mut config = config
             .map_err(|error| error.fix(format!("use tapeloop {version}, which made the run")))?;
-        if let Some(file) = file {
+        if let Some(file) = radii {
             config.features.sasa.radii = Radii::of_file(file, ANY_RADII)?;
+        }
+        if let Some(file) = components {
+            let components = Components::of_text(file, ANY_COMPONENTS)?;
+            config.features.interactions.components = Some(components);
         }
         let defaults = Config::resolve(RawConfig::default())?;
         let mut changed = Vec::new();
