@@ -469,8 +469,9 @@ impl<'a> FeatureRecorder<'a> {
         self.input(|inputs| &mut inputs.chains, "chains", CHAINS, 1)
     }
 
-    /// The residues sorted by chain, `[residues]`.
+    /// The residues sorted by chain, `[residues]`. They are written with the spans of the chains.
     pub(super) fn members(&mut self) -> Buffer<u32> {
+        self.chains();
         self.input(|inputs| &mut inputs.members, "members", RESIDUES, 1)
     }
 

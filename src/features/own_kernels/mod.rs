@@ -385,4 +385,23 @@ mod tests {
         });
         assert!(error.contains("named z"), "{error}");
     }
+
+    #[test]
+    fn members_are_written_whatever_else_is_asked_for() {
+        use super::super::{FeatureConfig, FeatureName};
+        use crate::backend::DeviceInfo;
+        use crate::record::Recorder;
+        let kernel = new_kernel(settings("const unsigned* members, float* y")).unwrap();
+        let config = FeatureConfig {
+            features: vec![FeatureName::Torsions],
+            own_kernels: vec![kernel],
+            ..FeatureConfig::default()
+        };
+        let mut recorder = Recorder::new(&[1; 8]);
+        let device = DeviceInfo::new("cpu", "made up");
+        let buffers = config.record(&mut recorder, &device, |kernel, _, _| kernel);
+        let inputs = buffers.unwrap().inputs;
+        // The packer writes them with the chains.
+        assert!(inputs.members.is_some() && inputs.chains.is_some());
+    }
 }
