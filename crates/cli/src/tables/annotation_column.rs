@@ -9,12 +9,12 @@ use std::sync::Arc;
 use tapeloop::features::NULL_COUNT;
 use tapeloop_annotations::{JoinedValues, Level};
 
-/// The values of a row group, of the column at `index` of its level. Structures without annotations
+/// The values of the rows in these ranges, of the column at `index` of its level. Structures without annotations
 /// have nulls.
-pub(super) fn gather(group: &[RowRange], level: Level, index: usize, kind: Kind) -> ArrayRef {
+pub(super) fn gather(ranges: &[RowRange], level: Level, index: usize, kind: Kind) -> ArrayRef {
     let column = |record| column_of(record, level, index);
     match kind {
-        Kind::Text | Kind::Word => Dictionary::gather(group, |keys, RowRange { record, rows }| {
+        Kind::Text | Kind::Word => Dictionary::gather(ranges, |keys, RowRange { record, rows }| {
             match column(record) {
                 Some(JoinedValues::Texts(values, texts)) => {
                     let key = |row: usize| Some(values.get(row).copied()?? as i32);
@@ -32,24 +32,24 @@ pub(super) fn gather(group: &[RowRange], level: Level, index: usize, kind: Kind)
                 JoinedValues::Flags(flags) => *flags.get(row)?,
                 _ => None,
             };
-            let flags: Vec<Option<bool>> = values(group, column, flag).collect();
+            let flags: Vec<Option<bool>> = values(ranges, column, flag).collect();
             Arc::new(BooleanArray::from(flags))
         }
         Kind::Integer | Kind::Ascending | Kind::Repeating => {
-            let integers = values(group, column, integer);
+            let integers = values(ranges, column, integer);
             let integers = integers.map(|value| Some(value? as i32));
             Arc::new(integers.collect::<PrimitiveArray<Int32Type>>())
         }
         Kind::Long => {
-            let integers = values(group, column, integer);
+            let integers = values(ranges, column, integer);
             Arc::new(integers.collect::<PrimitiveArray<Int64Type>>())
         }
         Kind::Real | Kind::Half => {
-            let reals = values(group, column, real).map(|value| Some(value? as f32));
+            let reals = values(ranges, column, real).map(|value| Some(value? as f32));
             Arc::new(reals.collect::<PrimitiveArray<Float32Type>>())
         }
         Kind::Double => {
-            let reals = values(group, column, real);
+            let reals = values(ranges, column, real);
             Arc::new(reals.collect::<PrimitiveArray<Float64Type>>())
         }
     }
@@ -67,11 +67,11 @@ fn column_of(record: &StructureRows, level: Level, index: usize) -> Option<&Join
 
 /// The value of each row, which `value` takes from its column.
 fn values<'a, T>(
-    group: &'a [RowRange],
+    ranges: &'a [RowRange],
     column: impl Fn(&'a StructureRows) -> Option<&'a JoinedValues> + 'a,
     value: impl Fn(&JoinedValues, usize) -> Option<T> + Copy + 'a,
 ) -> impl Iterator<Item = Option<T>> + 'a {
-    group.iter().flat_map(move |RowRange { record, rows }| {
+    ranges.iter().flat_map(move |RowRange { record, rows }| {
         let column = column(record);
         rows.clone().map(move |row| value(column?, row))
     })

@@ -26,7 +26,7 @@ pub(super) enum AtomValue {
     Altloc,
 }
 
-/// The rows of a range that are atoms of its structure.
+/// The atoms of a range's structure, and the `values` of those in the range.
 fn of_range<'a, T>(
     range: &'a RowRange,
     values: fn(&'a AtomRows) -> &'a [T],
@@ -35,14 +35,14 @@ fn of_range<'a, T>(
     (atoms, &values(atoms)[range.rows.clone()])
 }
 
-/// Reals of all rows of a group.
+/// Reals of the rows in all ranges.
 fn reals<'a, T: 'a>(
-    group: &'a [RowRange],
+    ranges: &'a [RowRange],
     values: fn(&'a AtomRows) -> &'a [T],
     real: impl Fn(&'a AtomRows, &T) -> f32,
 ) -> Vec<f32> {
-    let mut reals = Vec::with_capacity(row_count(group));
-    for range in group {
+    let mut reals = Vec::with_capacity(row_count(ranges));
+    for range in ranges {
         let (atoms, values) = of_range(range, values);
         reals.extend(values.iter().map(|value| real(atoms, value)));
     }
@@ -54,20 +54,20 @@ fn array(reals: Vec<f32>) -> ArrayRef {
 }
 
 impl AtomValue {
-    /// The array of a row group.
-    pub(super) fn gather(self, group: &[RowRange]) -> ArrayRef {
+    /// The array of the rows in these ranges, each of which is of residues or of one ligand.
+    pub(super) fn gather(self, ranges: &[RowRange]) -> ArrayRef {
         let bytes = |byte: fn(&AtomClass) -> u8, text: fn(u8) -> Option<&'static str>| {
-            Dictionary::gather(group, |keys, range| {
+            Dictionary::gather(ranges, |keys, range| {
                 let (_, classes) = of_range(range, |atoms| &atoms.class);
                 keys.extend_bytes(classes.iter().map(byte), text);
             })
         };
         match self {
-            AtomValue::Name => Dictionary::gather(group, |keys, range| {
+            AtomValue::Name => Dictionary::gather(ranges, |keys, range| {
                 let (_, details) = of_range(range, |atoms| &atoms.details);
                 keys.extend_padded(details.iter().map(|atom| &atom.name), false);
             }),
-            AtomValue::Element => Dictionary::gather(group, |keys, range| {
+            AtomValue::Element => Dictionary::gather(ranges, |keys, range| {
                 let (_, elements) = of_range(range, |atoms| &atoms.element);
                 keys.extend_bytes(elements.iter().copied(), |element| {
                     Some(element_symbol(element)).filter(|symbol| !symbol.is_empty())
@@ -77,13 +77,13 @@ impl AtomValue {
                 |class| u8::from(class.is_polar()),
                 |polar| Some(["apolar", "polar"][usize::from(polar)]),
             ),
-            AtomValue::Altloc => Dictionary::gather(group, |keys, range| {
+            AtomValue::Altloc => Dictionary::gather(ranges, |keys, range| {
                 let (_, details) = of_range(range, |atoms| &atoms.details);
                 keys.extend_codes(details.iter().map(|atom| atom.altloc), None);
             }),
             AtomValue::IsBackbone => {
-                let mut flags: Vec<bool> = Vec::with_capacity(row_count(group));
-                for range in group {
+                let mut flags: Vec<bool> = Vec::with_capacity(row_count(ranges));
+                for range in ranges {
                     let (atoms, classes) = of_range(range, |atoms| &atoms.class);
                     let of_residues = atoms.is_of_residue(range.rows.start);
                     flags.extend(classes.iter().map(|class| of_residues && !class.is_side()));
@@ -91,33 +91,33 @@ impl AtomValue {
                 Arc::new(BooleanArray::from(flags))
             }
             AtomValue::Radius => array(reals(
-                group,
+                ranges,
                 |atoms| &atoms.class,
                 |atoms, class| (f64::from(atoms.radii.milli_angstrom(*class)) / 1000.0) as f32,
             )),
             AtomValue::Position(axis) => array(reals(
-                group,
+                ranges,
                 |atoms| &atoms.xyz,
                 |_, position| (f64::from(position[axis]) / 1000.0) as f32,
             )),
             AtomValue::Occupancy => array(reals(
-                group,
+                ranges,
                 |atoms| &atoms.details,
                 |_, details| details.occupancy,
             )),
             AtomValue::BFactor => {
-                let values = reals(group, |atoms| &atoms.b_factor, |_, b_factor| *b_factor);
+                let values = reals(ranges, |atoms| &atoms.b_factor, |_, b_factor| *b_factor);
                 Arc::new(with_nulls::<Float32Type>(values, |value| value.is_nan()))
             }
         }
     }
 }
 
-/// A group of rows of atoms as one of their residues and ligands, and how many rows each of these has.
-pub(super) fn owners_of(group: &[RowRange]) -> (Vec<RowRange>, Vec<usize>) {
-    let mut owners = Vec::with_capacity(group.len());
+/// Ranges of atoms as ranges of their residues and ligands, and how many of the atoms each of these has.
+pub(super) fn owners_of(ranges: &[RowRange]) -> (Vec<RowRange>, Vec<usize>) {
+    let mut owners = Vec::with_capacity(ranges.len());
     let mut lengths = Vec::new();
-    for RowRange { record, rows } in group {
+    for RowRange { record, rows } in ranges {
         let (range, of_range) = record.atom_rows().owners(rows.clone());
         owners.push(RowRange {
             record: Arc::clone(record),

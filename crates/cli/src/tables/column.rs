@@ -1,4 +1,5 @@
-//! Makes the Arrow array of a column from the rows of a row group.
+//! Makes the Arrow array of a column from ranges of rows: those of a slice of a row group, or all of one
+//! structure.
 
 use super::super::config::{OutputTable, Reduction};
 use super::annotation_column;
@@ -298,40 +299,40 @@ impl Column {
     /// The values of a column that a function computes from the rows.
     fn values<'a, T>(
         &'a self,
-        group: &'a [RowRange],
+        ranges: &'a [RowRange],
         value: &'a OfRow<T>,
     ) -> impl Iterator<Item = T> + 'a {
-        group.iter().flat_map(move |RowRange { record, rows }| {
+        ranges.iter().flat_map(move |RowRange { record, rows }| {
             let indices = record.indices_of(self.pair, rows.clone());
             indices.map(move |index| value(record, index))
         })
     }
 
-    /// The values of a row group.
-    pub(super) fn gather(&self, group: &[RowRange]) -> ArrayRef {
+    /// The values of the rows in these ranges.
+    pub(super) fn gather(&self, ranges: &[RowRange]) -> ArrayRef {
         let (owners, lengths) = match self.values_of {
-            ValuesOf::Rows => return self.gather_rows(group),
-            ValuesOf::Structures => first_rows_of(group),
-            ValuesOf::AtomOwners => owners_of(group),
+            ValuesOf::Rows => return self.gather_rows(ranges),
+            ValuesOf::Structures => first_rows_of(ranges),
+            ValuesOf::AtomOwners => owners_of(ranges),
         };
         repeated(&self.gather_rows(&owners), &lengths)
     }
 
     /// The values of these rows, or of these residues and ligands.
-    fn gather_rows(&self, group: &[RowRange]) -> ArrayRef {
+    fn gather_rows(&self, ranges: &[RowRange]) -> ArrayRef {
         match &self.source {
-            Source::Text(value) => Dictionary::gather(group, |keys, RowRange { record, rows }| {
+            Source::Text(value) => Dictionary::gather(ranges, |keys, RowRange { record, rows }| {
                 let indices = record.indices_of(self.pair, rows.clone());
                 keys.extend_texts(indices.map(|index| value(record, index)));
             }),
             Source::Padded(value) => {
-                Dictionary::gather(group, |keys, RowRange { record, rows }| {
+                Dictionary::gather(ranges, |keys, RowRange { record, rows }| {
                     let indices = record.indices_of(self.pair, rows.clone());
                     let names = indices.map(|index| value(record, index));
                     keys.extend_padded(names, self.spec.nullable);
                 })
             }
-            Source::Parents => Dictionary::gather(group, |keys, RowRange { record, rows }| {
+            Source::Parents => Dictionary::gather(ranges, |keys, RowRange { record, rows }| {
                 for row in rows.clone() {
                     let residue = record.residue(row);
                     match residue.several_parents() {
@@ -341,32 +342,32 @@ impl Column {
                 }
             }),
             Source::Code(value, blank) => {
-                Dictionary::gather(group, |keys, RowRange { record, rows }| {
+                Dictionary::gather(ranges, |keys, RowRange { record, rows }| {
                     let indices = record.indices_of(self.pair, rows.clone());
                     keys.extend_codes(indices.map(|index| value(record, index)), *blank);
                 })
             }
             Source::Integer(value) => Arc::new(
-                self.values(group, value)
+                self.values(ranges, value)
                     .collect::<PrimitiveArray<Int32Type>>(),
             ),
             Source::Real(value) => Arc::new(
-                self.values(group, value)
+                self.values(ranges, value)
                     .collect::<PrimitiveArray<Float32Type>>(),
             ),
             Source::Flag(value) => {
-                let flags: Vec<bool> = self.values(group, value).collect();
+                let flags: Vec<bool> = self.values(ranges, value).collect();
                 Arc::new(BooleanArray::from(flags))
             }
             Source::FlagOrNull(value) => {
-                let flags: Vec<Option<bool>> = self.values(group, value).collect();
+                let flags: Vec<Option<bool>> = self.values(ranges, value).collect();
                 Arc::new(BooleanArray::from(flags))
             }
             Source::PairInteger(table, value) => {
-                Arc::new(of_pairs(group, *table, *value).collect::<PrimitiveArray<Int32Type>>())
+                Arc::new(of_pairs(ranges, *table, *value).collect::<PrimitiveArray<Int32Type>>())
             }
             Source::PairFlag(table, value) => {
-                let flags: Vec<bool> = of_pairs(group, *table, *value).collect();
+                let flags: Vec<bool> = of_pairs(ranges, *table, *value).collect();
                 Arc::new(BooleanArray::from(flags))
             }
             Source::Coordinate(atom, axis) => {
@@ -375,21 +376,21 @@ impl Column {
                     rows.map(|row| record.coordinates.get(*atom, *axis, row))
                         .collect::<Vec<_>>()
                 };
-                let values = group.iter().flat_map(of_range).collect();
+                let values = ranges.iter().flat_map(of_range).collect();
                 Arc::new(with_nulls::<Float32Type>(values, is_nan))
             }
-            Source::Feature(column) => column.gather(group),
-            Source::Reduced(column) => column.gather(group),
+            Source::Feature(column) => column.gather(ranges),
+            Source::Reduced(column) => column.gather(ranges),
             Source::Annotation(level, index) => {
-                annotation_column::gather(group, *level, *index, self.spec.kind)
+                annotation_column::gather(ranges, *level, *index, self.spec.kind)
             }
-            Source::Atom(value) => value.gather(group),
+            Source::Atom(value) => value.gather(ranges),
         }
     }
 }
 
-/// The first row of each range of a group, and how many rows it has.
-fn first_rows_of(group: &[RowRange]) -> (Vec<RowRange>, Vec<usize>) {
+/// The first row of each range, and how many rows the range has.
+fn first_rows_of(ranges: &[RowRange]) -> (Vec<RowRange>, Vec<usize>) {
     let first = |RowRange { record, rows }: &RowRange| {
         let first = RowRange {
             record: Arc::clone(record),
@@ -397,12 +398,12 @@ fn first_rows_of(group: &[RowRange]) -> (Vec<RowRange>, Vec<usize>) {
         };
         (first, rows.len())
     };
-    group.iter().map(first).unzip()
+    ranges.iter().map(first).unzip()
 }
 
 /// The values of the pairs of residues in some rows of a table.
-fn of_pairs<T>(group: &[RowRange], table: TableName, value: OfPair<T>) -> impl Iterator<Item = T> {
-    group.iter().flat_map(move |RowRange { record, rows }| {
+fn of_pairs<T>(ranges: &[RowRange], table: TableName, value: OfPair<T>) -> impl Iterator<Item = T> {
+    ranges.iter().flat_map(move |RowRange { record, rows }| {
         rows.clone()
             .map(move |row| value(record, record.pair(OutputTable::Features(table), row)))
     })
@@ -410,21 +411,21 @@ fn of_pairs<T>(group: &[RowRange], table: TableName, value: OfPair<T>) -> impl I
 
 impl FeatureColumn {
     /// Gathers the column of a feature into an array of its type.
-    fn gather(self, group: &[RowRange]) -> ArrayRef {
+    fn gather(self, ranges: &[RowRange]) -> ArrayRef {
         match self.kind {
-            ColumnKind::Count => Arc::new(with_nulls::<Int32Type>(self.counts(group), is_null)),
-            ColumnKind::Real => Arc::new(with_nulls::<Float32Type>(self.reals(group), is_nan)),
+            ColumnKind::Count => Arc::new(with_nulls::<Int32Type>(self.counts(ranges), is_null)),
+            ColumnKind::Real => Arc::new(with_nulls::<Float32Type>(self.reals(ranges), is_nan)),
             ColumnKind::Half => {
                 // The values have been rounded to f16 already, so this is exact.
-                let halves = self.reals(group).into_iter().map(f16::from_f32).collect();
+                let halves = self.reals(ranges).into_iter().map(f16::from_f32).collect();
                 Arc::new(with_nulls::<Float16Type>(halves, |half| half.is_nan()))
             }
             ColumnKind::Flag => {
-                let counts = self.counts(group);
+                let counts = self.counts(ranges);
                 let flags = BooleanBuffer::collect_bool(counts.len(), |row| counts[row] > 0);
                 Arc::new(BooleanArray::new(flags, nulls(&counts, is_null)))
             }
-            ColumnKind::Chain => Dictionary::gather(group, |keys, range| {
+            ColumnKind::Chain => Dictionary::gather(ranges, |keys, range| {
                 let structure = &range.record.structure;
                 let chains = match self.table {
                     // Columns of the author's ids, next to those of label ids.
@@ -436,13 +437,13 @@ impl FeatureColumn {
                 let counts = self.counts(std::slice::from_ref(range));
                 keys.extend_indices(&counts, |index| chains[index]);
             }),
-            ColumnKind::LigandComponent => Dictionary::gather(group, |keys, range| {
+            ColumnKind::LigandComponent => Dictionary::gather(ranges, |keys, range| {
                 let ligands = &range.record.structure.ligands;
                 let counts = self.counts(std::slice::from_ref(range));
                 keys.extend_indices(&counts, |index| ligands[index].component());
             }),
             ColumnKind::LigandNumber => {
-                let numbers = group.iter().flat_map(|range| {
+                let numbers = ranges.iter().flat_map(|range| {
                     let ligands = &range.record.structure.ligands;
                     let counts = self.counts(std::slice::from_ref(range));
                     let number = |count| ligands[usize::try_from(count).ok()?].auth_seq_id;
@@ -450,31 +451,36 @@ impl FeatureColumn {
                 });
                 Arc::new(numbers.collect::<PrimitiveArray<Int32Type>>())
             }
-            ColumnKind::Text(texts) => Dictionary::gather(group, |keys, range| {
+            ColumnKind::Text(texts) => Dictionary::gather(ranges, |keys, range| {
                 let counts = self.counts(std::slice::from_ref(range));
                 keys.extend_indices(&counts, |index| texts[index]);
             }),
         }
     }
 
-    fn counts(self, group: &[RowRange]) -> Vec<i32> {
-        self.values(group, NULL_COUNT, |values| match values {
+    fn counts(self, ranges: &[RowRange]) -> Vec<i32> {
+        self.values(ranges, NULL_COUNT, |values| match values {
             Values::Count(counts) => counts,
             Values::Real(_) => unreachable!("the column is declared as counts"),
         })
     }
 
-    fn reals(self, group: &[RowRange]) -> Vec<f32> {
-        self.values(group, f32::NAN, |values| match values {
+    fn reals(self, ranges: &[RowRange]) -> Vec<f32> {
+        self.values(ranges, f32::NAN, |values| match values {
             Values::Real(reals) => reals,
             Values::Count(_) => unreachable!("the column is declared as reals"),
         })
     }
 
-    /// The values of a feature's column in the rows of `group`; `null` for rows without one.
-    fn values<T: Copy>(self, group: &[RowRange], null: T, typed: fn(Values<'_>) -> &[T]) -> Vec<T> {
-        let mut values = Vec::with_capacity(row_count(group));
-        for RowRange { record, rows } in group {
+    /// The values of a feature's column in the rows of `ranges`; `null` for rows without one.
+    fn values<T: Copy>(
+        self,
+        ranges: &[RowRange],
+        null: T,
+        typed: fn(Values<'_>) -> &[T],
+    ) -> Vec<T> {
+        let mut values = Vec::with_capacity(row_count(ranges));
+        for RowRange { record, rows } in ranges {
             let name = self
                 .table
                 .features()

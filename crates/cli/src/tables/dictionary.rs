@@ -36,7 +36,8 @@ pub(super) struct Dictionary<'a> {
     /// An index of `texts` for each row, or [`NULL`].
     keys: Vec<i32>,
     texts: Texts<'a>,
-    /// Padded names with their keys, each at the place that its bits give.
+    /// A cache of padded names with their keys: each stands at the place that its bits give, and replaces
+    /// another one there.
     padded: Vec<([u8; 8], i32)>,
     /// The keys of bytes, such as one-letter codes.
     codes: [i32; 1 << u8::BITS],
@@ -55,26 +56,26 @@ impl<'a> Texts<'a> {
     fn key_of(&mut self, text: &'a str) -> i32 {
         *self.known.entry(text).or_insert_with(|| {
             self.in_order.push(text);
-            // A row group has fewer rows than there are keys.
+            // The rows are those of a slice or of one structure: fewer than there are keys.
             self.in_order.len() as i32 - 1
         })
     }
 }
 
 impl<'a> Dictionary<'a> {
-    /// The array of a row group; `add` adds the rows of each range.
+    /// The array of the rows in these ranges; `add` adds those of each.
     pub(super) fn gather(
-        group: &'a [RowRange],
+        ranges: &'a [RowRange],
         mut add: impl FnMut(&mut Dictionary<'a>, &'a RowRange),
     ) -> ArrayRef {
         let mut dictionary = Dictionary {
-            keys: Vec::with_capacity(row_count(group)),
+            keys: Vec::with_capacity(row_count(ranges)),
             texts: Texts::default(),
             padded: Vec::new(),
             codes: [UNKNOWN; 1 << u8::BITS],
             indices: Vec::new(),
         };
-        group.iter().for_each(|range| add(&mut dictionary, range));
+        ranges.iter().for_each(|range| add(&mut dictionary, range));
         let Dictionary { keys, texts, .. } = dictionary;
         let keys = with_nulls::<Int32Type>(keys, |key| *key == NULL);
         let texts = StringArray::from_iter_values(texts.in_order);

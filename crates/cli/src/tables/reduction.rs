@@ -19,10 +19,10 @@ pub(super) struct ReducedColumn {
 }
 
 impl ReducedColumn {
-    /// The values of some rows.
-    pub(super) fn gather(self, group: &[RowRange]) -> ArrayRef {
-        let mut values = Vec::with_capacity(row_count(group));
-        for RowRange { record, rows } in group {
+    /// The values of the rows in these ranges, which are of the table of structures or of that of chains.
+    pub(super) fn gather(self, ranges: &[RowRange]) -> ArrayRef {
+        let mut values = Vec::with_capacity(row_count(ranges));
+        for RowRange { record, rows } in ranges {
             match self.table {
                 TableName::Structures => {
                     let mut all: Vec<f64> = self.numbers(record).flatten().collect();
