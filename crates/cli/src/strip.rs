@@ -23,7 +23,7 @@ use track::with_unit;
 pub use track::{Meaning, Track};
 
 const PER_BLOCK: usize = 100;
-/// The header takes as much room as this many.
+/// The cells at least that a drawing is as wide as: the header needs their width.
 const CELLS_MIN: usize = 45;
 
 // Lengths in pixels.
@@ -123,7 +123,7 @@ fn notes(tracks: &[Track]) -> Vec<(&'static str, String)> {
         .collect()
 }
 
-/// The class of a word or a chain, by its index.
+/// The class of a word or a chain, by its index. Indices beyond the colours have them again.
 fn colour_class(index: usize) -> String {
     WORDS[index % WORDS.len()].to_string()
 }
@@ -196,6 +196,7 @@ pub fn draw(sequence: &Sequence, tracks: &[Track]) -> String {
     )
 }
 
+/// A drawing so far. The `rows` of its methods are the residues of one block.
 struct Drawing<'a> {
     sequence: &'a Sequence,
     /// The x of the first residue of a block.
@@ -308,13 +309,10 @@ impl Drawing<'_> {
         let mut first = rows.start;
         for stretch in classes.chunk_by(|a, b| a == b) {
             let (x, width) = (self.x_of(rows, first), stretch.len() as f64 * CELL);
-            let (class, y, height) = match &stretch[0] {
-                Some(class) => (class.as_str(), y, TRACK),
-                None => ("null", y, TRACK),
-            };
+            let class = stretch[0].as_deref().unwrap_or("null");
             let path = paths.entry(class).or_default();
             // Writing to a string cannot fail.
-            let _ = write!(path, "M{x} {y}h{width}v{height}H{x}z");
+            let _ = write!(path, "M{x} {y}h{width}v{TRACK}H{x}z");
             first += stretch.len();
         }
         for (class, path) in paths {
@@ -386,7 +384,8 @@ impl Drawing<'_> {
         }
     }
 
-    /// Writes residue numbers: the first of a block and of a chain, and every tenth.
+    /// Writes residue numbers: the first of a block and of a chain, and every tenth. One without room has
+    /// its tick alone.
     fn write_numbers(&mut self, rows: &Range<usize>, bottom: f64) {
         let sequence = self.sequence;
         let mut free = 0.0;
@@ -416,7 +415,7 @@ impl Drawing<'_> {
     }
 }
 
-/// The smallest and the largest of the values that are not null.
+/// The smallest and the largest of the values that are not null; `None` if all are. No value is NaN.
 pub fn range(values: impl IntoIterator<Item = Option<f64>>) -> Option<(f64, f64)> {
     let mut values = values.into_iter().flatten();
     let first = values.next()?;
