@@ -19,9 +19,7 @@ use tapeloop::error::{Error, Result};
 use tapeloop::features::{
     ColumnDecl, FeatureConfig, FeatureName, FeatureTable, Features, Input, TableName,
 };
-use tapeloop::structure::{
-    BFactorFields, Ligand, LigandKind, Models, ReadLimits, Structure, text_of,
-};
+use tapeloop::structure::{BFactorFields, Models, ReadLimits, Structure, text_of};
 use tapeloop::workload::Completion;
 use tapeloop_annotations::WantedColumns;
 use tapeloop_cli::config::{Config, OutputTable, column_hint, feature_of_column_in};
@@ -254,14 +252,10 @@ impl PaintedColumn {
         if self.table == TableName::Residues {
             return ModelValues::Residues(values);
         }
-        // The order of rows: atoms of residues, those of none, and those of ligands, glycans first.
-        let ligands = |glycans: bool| {
-            let is_wanted = move |ligand: &&Ligand| (ligand.kind == LigandKind::Glycan) == glycans;
-            let ligands = structure.ligands.iter().filter(is_wanted);
-            ligands.flat_map(|ligand| ligand.atoms.iter().map(|atom| atom.xyz))
-        };
-        let positions = structure.xyz.iter().copied();
-        let positions = positions.chain(ligands(true)).chain(ligands(false));
+        // The order of values: atoms of residues, those of none, and those of ligands.
+        let ligands = structure.ligands_by_atoms();
+        let of_ligands = ligands.flat_map(|(_, ligand)| ligand.atoms.iter().map(|atom| atom.xyz));
+        let positions = structure.xyz.iter().copied().chain(of_ligands);
         let of_atoms = positions.zip(values);
         ModelValues::Atoms(
             of_atoms
