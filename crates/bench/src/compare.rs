@@ -11,7 +11,6 @@
 
 mod table;
 
-use super::diagnosis::is_noisy;
 use super::format;
 use super::merged::{self, MergedPoint, last_run, names};
 use super::record::{Limits, Outcome, PointFacts, Record, Run};
@@ -357,11 +356,7 @@ fn compare_point(
 
 /// Says which of the two measurements of a point are noisy; `None` if neither is.
 fn noisy(old: &MergedPoint, new: &MergedPoint) -> Option<String> {
-    let is_noisy = |point: &MergedPoint| {
-        let figures = point.figures();
-        figures.is_some_and(|figures| is_noisy(figures, &point.facts))
-    };
-    let which = match (is_noisy(old), is_noisy(new)) {
+    let which = match (old.is_noisy(), new.is_noisy()) {
         (false, false) => return None,
         (true, true) => "both runs are",
         (true, false) => "the old run is",
