@@ -3,7 +3,7 @@
 use super::super::columns::NULL_COUNT;
 use super::super::cpu::simd;
 use super::super::cpu::simd::{first_lanes, in_same_chain, lanes_of, load, squared, vectors_of};
-use super::super::cpu::split::{for_row_ranges, parts};
+use super::super::cpu::split::{TASK_ROWS, for_row_ranges, parts};
 use super::super::grid::corners;
 use super::super::kernels::{
     Cells, Twin, contact_degrees, contact_rows, near_residue_degrees, near_residue_rows,
@@ -202,7 +202,8 @@ fn count_later(search: &impl NeighbourSearch, cutoff: u32, degrees: &mut [i32]) 
     });
 }
 
-/// Lists the later residues within `cutoff` of a residue in `found`, in ascending order.
+/// Lists the later residues within `cutoff` of a residue in `found`, in ascending order. The residue has rows, so
+/// it was searchable when they were counted.
 fn list_later(search: &impl NeighbourSearch, residue: usize, cutoff: u32, found: &mut Vec<u32>) {
     dispatch!(simd::level(), simd => search.find(simd, residue, cutoff, &mut *found));
     found.retain(|&other| other as usize > residue);
@@ -252,7 +253,7 @@ impl Twin for contact_rows::Views<'_> {
         let columns = parts(self.partners, ranges())
             .zip(parts(self.distances, ranges()))
             .zip(parts(self.min_distances, ranges()));
-        let residues_with_rows = rows.par_iter().zip(columns).with_min_len(64);
+        let residues_with_rows = rows.par_iter().zip(columns).with_min_len(TASK_ROWS);
         residues_with_rows.for_each_init(
             Vec::new,
             |found, (&(residue, _), ((partners, distances), least))| {
@@ -284,13 +285,10 @@ impl Twin for near_residue_rows::Views<'_> {
         let rows = listed_rows(search.structures, self.rooms, self.ends);
         let ranges = || rows.iter().map(|(_, range)| range.clone());
         let columns = parts(self.partners, ranges()).zip(parts(self.min_distances, ranges()));
-        let residues_with_rows = rows.par_iter().zip(columns).with_min_len(64);
+        let residues_with_rows = rows.par_iter().zip(columns).with_min_len(TASK_ROWS);
         residues_with_rows.for_each_init(
             Vec::new,
             |found, (&(residue, _), (partners, distances))| {
-                if partners.is_empty() {
-                    return;
-                }
                 list_later(&search, residue, self.cutoff, found);
                 let start = search.structure(residue).residue_start;
                 let columns = partners.iter_mut().zip(distances);
@@ -394,7 +392,7 @@ impl Twin for nearest_points::Views<'_> {
         let columns = rows_of(self.partners, residues, count)
             .zip(rows_of(self.distances, residues, count))
             .zip(rows_of(self.min_distances, residues, count));
-        let columns = columns.enumerate().with_min_len(64);
+        let columns = columns.enumerate().with_min_len(TASK_ROWS);
         columns.for_each_init(
             NearestSearch::default,
             |nearest_search, (residue, ((partners, distances), least))| {
@@ -432,7 +430,7 @@ impl Twin for nearest_residues::Views<'_> {
             residues,
             count,
         ));
-        let columns = columns.enumerate().with_min_len(64);
+        let columns = columns.enumerate().with_min_len(TASK_ROWS);
         columns.for_each_init(
             NearestSearch::default,
             |nearest_search, (residue, (partners, distances))| {

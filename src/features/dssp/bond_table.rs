@@ -2,7 +2,7 @@
 
 use super::super::cell_kind::CellKind;
 use super::super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
-use super::super::cpu::split::{for_row_ranges, parts};
+use super::super::cpu::split::{TASK_ROWS, for_row_ranges, parts};
 use super::super::feature::{About, Feature, SettingField};
 use super::super::kernels::{Twin, bond_degrees, bond_rows};
 use super::super::layout::{RESIDUES, StructureSpan};
@@ -142,7 +142,7 @@ impl Twin for bond_rows::Views<'_> {
         let rows = listed_rows(inputs.structures, self.rooms, self.ends);
         let ranges = || rows.iter().map(|(_, range)| range.clone());
         let columns = parts(self.acceptors, ranges()).zip(parts(self.energies, ranges()));
-        let residues_with_rows = rows.par_iter().zip(columns).with_min_len(64);
+        let residues_with_rows = rows.par_iter().zip(columns).with_min_len(TASK_ROWS);
         residues_with_rows.for_each_init(
             Acceptors::default,
             |found, (&(residue, _), (acceptors, energies))| {

@@ -8,7 +8,7 @@ use super::super::constants::{
 };
 use super::super::cpu::angles::{Angle, Vector, difference, dot};
 use super::super::cpu::simd;
-use super::super::cpu::split::{for_row_ranges, parts};
+use super::super::cpu::split::{TASK_ROWS, for_row_ranges, parts};
 use super::super::kernels::{Cells, Twin, interaction_degrees, interaction_rows};
 use super::super::layout::{ATOMS, Atom, AtomFrame, AtomRoles, ChainSpan, Position, StructureSpan};
 use super::super::pairs::listed_rows_of;
@@ -156,6 +156,7 @@ impl Interactions<'_> {
             cosine = if donor.frame.direction[3] != 0 {
                 along
             } else {
+                // The cosine and the sine of the angle between the cone and its axis: 1/3, sqrt(8)/3.
                 along * (1.0 / 3.0) + beside * 0.9428090415820634
             };
         }
@@ -340,7 +341,10 @@ impl Twin for interaction_rows::Views<'_> {
         let ranges = || rows.iter().map(|(_, range)| range.clone());
         let integers = parts(self.partners, ranges()).zip(parts(self.kinds, ranges()));
         let reals = parts(self.distances, ranges()).zip(parts(self.angles, ranges()));
-        let atoms_with_rows = rows.par_iter().zip(integers.zip(reals)).with_min_len(64);
+        let atoms_with_rows = rows
+            .par_iter()
+            .zip(integers.zip(reals))
+            .with_min_len(TASK_ROWS);
         atoms_with_rows.for_each_init(
             Vec::new,
             |found, (&(atom, _), ((partners, kinds), (distances, angles)))| {
