@@ -85,8 +85,9 @@ pub fn structure(residues: usize, seed: u64) -> Structure {
     s
 }
 
-/// An atom among a ring of others that each bury little of it: its circles have more open arcs than a lane
-/// of a kernel has room for.
+/// An atom among a ring of others that each bury little of it, with a probe of 1.4 A: a CA or CB (1.88 A)
+/// reaches this N (1.64 A) up to 6.32 A. Its middle circles have 14 or more open arcs; a lane of the kernel
+/// has room for `ARCS` of `kernels/lee_richards.cuh`, which are 8.
 pub fn ring() -> Structure {
     let mut s = structure(9, 3);
     let count = s.xyz.len() - 1;
