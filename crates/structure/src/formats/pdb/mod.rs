@@ -342,11 +342,13 @@ impl<'a> PdbReader<'a> {
         let chain = self.table.chain(chain, b"", b"")?;
         let number = shifted.number.or_else(|| residue_number(&key[5..9]));
         let is_same = self.table.runs.last().is_some_and(|run| {
-            self.key == Some(key) && (run.comp, run.chain, run.seq) == (comp, chain, number)
+            let is_residue = (run.comp, run.chain, run.seq) == (comp, chain, number);
+            is_residue && self.key == Some(key) && self.segid == segid
         });
         if !is_same {
             self.count_repaired(offset);
-            self.segid = segid(columns, shifted.len);
+        let segid = segid(columns, shifted.len);
+            self.segid = segid;
             let ins_code = if key[9] == b' ' { 0 } else { key[9] };
             self.add_run(key, chain, comp, (number, ins_code), offset, is_hetero)?;
         }
@@ -354,6 +356,9 @@ impl<'a> PdbReader<'a> {
         Ok(Some(()))
     }
 
+            // The key has four digits of a number in a field that is too wide.
+            self.has_wide_number = shifted.number.is_some();
+            self.compares_more = self.has_wide_number || segid != NO_SEGID;
     /// Counts a residue whose fields are not in the columns of the format.
     fn count_repaired(&mut self, offset: usize) {
         let line = || FilePlace::Line(self.text, offset as u32).to_string();
@@ -434,7 +439,9 @@ impl<'a> PdbReader<'a> {
         Ok(())
     }
 
-    /// Starts a run of atoms of a residue, and the model if it is the first of one.
+    /// Starts a run of atoms of a residue, and the model if it is the first of one. `segid` has to be set
+    /// before. `chain_letters`, `compares_more` and `is_polymer` start anew: a caller that knows the first
+    /// two sets them after.
     #[inline(always)]
     fn add_run(
         &mut self,

@@ -381,6 +381,49 @@ fn b_factors_of_shifted_lines_are_found_where_they_are() {
 }
 
 #[test]
+fn residues_of_one_number_differ_by_their_segment_ids_in_shifted_lines_too() {
+    let text = |first_serial: usize| -> String {
+        let atoms = [("N", 0.0), ("CA", 1.5), ("C", 3.0), ("O", 4.2)];
+        let segments = ["AAA", "BBB", "CCC"].into_iter().enumerate();
+        let lines = segments.flat_map(|(index, segment)| {
+            let lines = (0..).zip(atoms).map(move |(atom, (name, x))| {
+                let serial = first_serial + 4 * index + atom;
+                let x = 10.0 * index as f64 + x;
+                format!(
+                    "ATOM  {serial:>5}  {name:<3} GLY A   1    {x:8.3}   0.000   0.000  1.00  9.00      \
+                     {segment:<4} {}  \n",
+                    &name[..1]
+                )
+            });
+            lines.collect::<Vec<_>>()
+        });
+        lines.collect()
+    };
+    let usual = read(&text(1));
+    assert_eq!((usual.residues.len(), usual.xyz.len()), (3, 12));
+    for first_serial in [99_994, 100_000] {
+        let shifted = read(&text(first_serial));
+        assert!(
+            standard(shifted) == standard(usual.clone()),
+            "{first_serial}"
+        );
+    }
+}
+
+#[test]
+fn a_byte_order_mark_hides_no_record() {
+    let plain = ubiquitin();
+    let marked = format!("\u{feff}{plain}");
+    assert!(read(&marked) == read(&plain));
+    let first = |text: &str| {
+        let found = BFactorFields::find(text.as_bytes(), Format::Pdb, ReadLimits::default());
+        let field = found.unwrap().residues[0].atoms[0].bytes.clone();
+        text[field].to_owned()
+    };
+    assert_eq!(first(&marked), first(&plain));
+}
+
+#[test]
 fn lines_may_end_with_carriage_returns_alone() {
     for plain in proteins() {
         let expected = standard(read(&plain));
