@@ -5,6 +5,11 @@ use std::fmt;
 use crate::Error;
 use tapeloop_error::internal::excerpt;
 
+/// The text after the byte order mark of UTF-8, which programs of Windows write.
+pub(super) fn without_byte_order_mark(text: &[u8]) -> &[u8] {
+    text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text)
+}
+
 /// Text of the file in quotes.
 pub(super) fn quoted(text: &[u8]) -> String {
     format!("\"{}\"", excerpt(text))

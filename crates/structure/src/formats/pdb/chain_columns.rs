@@ -21,8 +21,9 @@
 use std::collections::{HashMap, HashSet};
 
 use super::columns::{
-    COORDINATES_END, Columns, ResidueKey, is_atom, is_word, line_end, padded, take,
+    COORDINATES_END, Columns, ResidueKey, is_atom, line_end, padded, take, text_start,
 };
+use super::models::ends_model;
 use super::shifted_line::{self, LastResidue, ShiftedLine};
 use crate::atom_table::PolymerKind;
 use crate::decimal;
@@ -123,14 +124,14 @@ impl ChainColumns {
         let mut votes: HashMap<Letters, Votes> = HashMap::new();
         let mut plain: HashSet<u8> = HashSet::new();
         let (mut before, mut this): (Option<PartialResidue>, Option<PartialResidue>) = (None, None);
-        let mut next = 0;
+        let mut next = text_start(text);
         while next < text.len() {
             let start = next;
             let end = line_end(text, start);
             next = end + 1;
             let line = &text[start..end];
             let Some(columns) = columns_of(line) else {
-                if is_word(line, b"MODEL") || is_word(line, b"ENDMDL") {
+                if ends_model(line) {
                     vote(before.take(), this.take(), &mut votes);
                 }
                 continue;

@@ -5,6 +5,7 @@ use memchr::memchr;
 use crate::atom_table::PolymerKind;
 use crate::components;
 use crate::decimal::{self, OCCUPANCY_ONE, fixed8, int};
+use crate::text::without_byte_order_mark;
 use crate::text8::{Text8, text8};
 
 /// The columns of a line that are read.
@@ -21,6 +22,11 @@ pub(super) fn upper_case(first4: &[u8; 4]) -> u32 {
 /// Whether a line is an atom.
 pub(super) fn is_atom(line: &[u8]) -> bool {
     matches!(line.first_chunk().map(upper_case), Some(ATOM | HETATM))
+}
+
+/// Where the first line starts: after a byte order mark.
+pub(super) fn text_start(text: &[u8]) -> usize {
+    text.len() - without_byte_order_mark(text).len()
 }
 
 /// Where the line that begins at `start` ends.

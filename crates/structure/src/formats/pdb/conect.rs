@@ -2,7 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::columns::{Columns, is_atom, is_word, line_end, padded, take};
+use super::columns::{Columns, is_atom, line_end, padded, take, text_start};
+use super::models::ends_model;
 use crate::decimal;
 use crate::stated_bonds::StatedBonds;
 
@@ -13,8 +14,9 @@ type Serial = [u8; 5];
 /// to.
 const FIELDS: [usize; 5] = [6, 11, 16, 21, 26];
 
-/// The bonds that CONECT records state within each model. Serial numbers of no atom of a model are
-/// ignored, and those of several: programs write more than 99,999 atoms with the same ones.
+/// The bonds that CONECT records state within each model, wherever the records stand. Serial numbers of
+/// no atom of a model are ignored, and those of several: programs write more than 99,999 atoms with the
+/// same ones.
 pub(super) fn read(text: &[u8]) -> StatedBonds {
     let mut bonds: HashSet<[Serial; 2]> = HashSet::new();
     each_line(text, |line| {
@@ -42,7 +44,7 @@ pub(super) fn read(text: &[u8]) -> StatedBonds {
         places.clear();
     };
     each_line(text, |line| {
-        if is_word(line, b"ENDMDL") {
+        if ends_model(line) {
             end_model(&mut places);
         } else if is_atom(line) {
             let columns = padded(line);
@@ -68,7 +70,7 @@ fn serial(columns: &Columns, first: usize) -> Serial {
 
 /// Calls `visit` with each line, without its end.
 fn each_line(text: &[u8], mut visit: impl FnMut(&[u8])) {
-    let mut start = 0;
+    let mut start = text_start(text);
     while start < text.len() {
         let end = line_end(text, start);
         visit(&text[start..end]);
@@ -113,6 +115,10 @@ mod tests {
         assert_eq!(bonds_among(&text, &[1, 2, 3]), [[0, 1], [0, 2]]);
         assert_eq!(bonds_among(&text, &[11, 12, 13]), [[0, 1], [0, 2]]);
         assert_eq!(bonds_among(&text, &[2, 3]), [[0u32; 2]; 0]);
+        // END alone is between the frames of VMD.
+        let frames = text.replace("MODEL\n", "").replace("ENDMDL", "END");
+        assert_eq!(bonds_among(&frames, &[1, 2, 3]), [[0, 1], [0, 2]]);
+        assert_eq!(bonds_among(&frames, &[11, 12, 13]), [[0, 1], [0, 2]]);
     }
 
     #[test]

@@ -31,6 +31,13 @@ impl PdbReader<'_> {
     }
 }
 
+/// Whether a line is a record that ends the model before it.
+pub(super) fn ends_model(line: &[u8]) -> bool {
+    [&b"MODEL"[..], b"ENDMDL", b"END"]
+        .iter()
+        .any(|record| is_word(line, record))
+}
+
 /// The first line of the model that follows END, which ends before `start`: MODEL, or an atom. Other
 /// programs' text may stand between, and the headers of another entry. The end of the text if no model
 /// follows.
@@ -58,7 +65,7 @@ pub(super) fn read_first_atoms(text: &[u8], limits: ReadLimits) -> Option<Box<At
     Some(table)
 }
 
-/// The lines up to that of the last atom that is compared.
+/// The lines up to that of the last atom that is compared, or to the end of the model.
 fn first_atoms(text: &[u8]) -> &[u8] {
     let mut atoms = 0;
     let mut line_start = 0;
@@ -67,7 +74,7 @@ fn first_atoms(text: &[u8]) -> &[u8] {
         let line = &text[line_start..end];
         atoms += usize::from(is_atom(line));
         line_start = end + 1;
-        if atoms > 0 && (is_word(line, b"ENDMDL") || is_word(line, b"END")) {
+        if atoms > 0 && ends_model(line) {
             break;
         }
     }
