@@ -13,7 +13,7 @@ use super::atom_table::{AtomTable, FieldsOfAtoms};
 use super::compression::Compression;
 use super::format::Format;
 use super::ions;
-use super::text::FilePlace;
+use super::text::{FilePlace, without_byte_order_mark};
 use crate::Result;
 
 /// The properties and functions of a format.
@@ -125,7 +125,7 @@ impl Format {
     /// The format that text has by its first line that is neither blank nor a comment (`#`), else by
     /// one of its first lines: an atom of a PDB file.
     pub fn from_text(text: &[u8]) -> Option<Self> {
-        let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
+        let text = without_byte_order_mark(text);
         let mut start = 0;
         // `memchr`, as the first line of a binary file may be long.
         let ends = memchr::memchr2_iter(b'\n', b'\r', text).chain([text.len()]);

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use memchr::{memchr, memmem};
 
-use crate::text::{at_line, quoted};
+use crate::text::{at_line, quoted, without_byte_order_mark};
 use crate::{Error, Result};
 
 /// A piece of CIF text. Values come without their delimiters; an unquoted `?` or `.` is the empty
@@ -34,11 +34,7 @@ pub(super) struct Lexer<'a> {
 impl<'a> Lexer<'a> {
     /// Starts at the beginning of `text`, after a byte order mark.
     pub(super) fn new(text: &'a [u8]) -> Self {
-        let pos = if text.starts_with(b"\xef\xbb\xbf") {
-            3
-        } else {
-            0
-        };
+        let pos = text.len() - without_byte_order_mark(text).len();
         Lexer { text, pos }
     }
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::columns::{is_atom, is_word, line_end};
+use super::columns::{is_atom, is_word, line_end, text_start};
 use super::models::next_model;
 use super::shifted_line;
 use crate::Result;
@@ -13,7 +13,7 @@ use crate::text::at_line;
 pub(in crate::formats) fn b_factor_fields(text: &[u8]) -> Result<FieldsOfAtoms> {
     const COLUMNS: Range<usize> = 60..66;
     let mut fields = FieldsOfAtoms::default();
-    let mut line_start = 0;
+    let mut line_start = text_start(text);
     while line_start < text.len() {
         let end = line_end(text, line_start);
         let line = &text[line_start..end];

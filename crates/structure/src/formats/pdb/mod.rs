@@ -24,7 +24,7 @@ use self::chain_columns::ChainColumns;
 use self::columns::{
     ATOM, COORDINATES_END, Columns, HETATM, NO_SEGID, ResidueKey, atom_name, b_factor,
     is_left_aligned, is_word, line_end, number_of, occupancy, padded, residue_number, segid, take,
-    upper_case,
+    text_start, upper_case,
 };
 use self::records::{header_text, resolution_after};
 pub(super) use self::records::{is_atom_line, is_record};
@@ -69,7 +69,7 @@ pub(super) fn read(text: &[u8], options: ReadOptions, table: &mut AtomTable) -> 
         is_left_aligned: None,
     };
     reader.table.may_split_chains = true;
-    let mut line_start = 0;
+    let mut line_start = text_start(text);
     loop {
         let mut goes_on = true;
         while line_start < text.len() && goes_on {
