@@ -167,6 +167,27 @@ SEQRES   1 A    3  MET ALA GLY
 }
 
 #[test]
+fn the_first_of_models_that_number_a_sequence_differently_counts() {
+    let model = |number: i32| {
+        let residues = [("MET", 10 * number), ("ALA", 10 * number + 1)];
+        let residues = residues.map(|(comp, number)| format!("{comp} A{number:4} "));
+        let atoms = text_of("", &residues.each_ref().map(String::as_str));
+        format!("MODEL     {number:4}\n{atoms}ENDMDL\n")
+    };
+    let models: String = (1..=40).map(model).collect();
+    let mut reader = Reader::new(ReadOptions {
+        models: Models::All,
+        sequences: true,
+        ..ReadOptions::default()
+    });
+    let text = format!("SEQRES   1 A    2  MET ALA\n{models}END\n");
+    let structures = reader.read_bytes(text.as_bytes(), Format::Pdb).unwrap();
+    let sequence = structures[0].chains[0].sequence.as_ref().unwrap();
+    let numbers = sequence.iter().map(|residue| residue.auth_seq_id);
+    assert_eq!(numbers.collect::<Vec<_>>(), some([10, 11]));
+}
+
+#[test]
 fn positions_number_a_chain_where_they_increase() {
     let before = "SEQRES   1 A    2  ALA GLY\nSEQRES   1 B    2  GLY GLY\n";
     let residues = ["ALA A   1 ", "GLY A   2 ", "GLY B   1 "];

@@ -6,9 +6,9 @@
 //! component that comes next, the lower number goes first. Numbers alone would not do: they may
 //! jump and go back.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
-use crate::atom_table::{AtomTable, NO_NAME, NameId, NameTable, RawChain};
+use crate::atom_table::{AtomTable, NameId, NameTable, RawChain};
 use crate::decimal::int;
 use crate::model::SequenceResidue;
 use crate::text8::{Text8, text8};
@@ -89,9 +89,8 @@ impl Seqres {
 
     /// The records of a chain; `None` if it has no sequence.
     fn sequence_of(&self, raw: &RawChain) -> Option<&ChainSequence> {
-        let is_plain = raw.label == NO_NAME && raw.entity == NO_NAME;
-        let known = self.chains.get(&raw.auth).filter(|_| is_plain);
-        known.filter(|sequence| !sequence.components.is_empty())
+        let known = self.chains.get(&raw.auth)?;
+        (!known.components.is_empty()).then_some(known)
     }
 
     /// Sets the positions of the table's runs, from 1. Runs of chains whose residues and REMARK 465
@@ -112,7 +111,8 @@ impl Seqres {
                 sequences.insert(chain, residues.collect());
             }
         }
-        let mut runs_of_chain: HashMap<(u32, u32), Vec<usize>> = HashMap::new();
+        // In order: where models number a residue of the sequence differently, the first model counts.
+        let mut runs_of_chain: BTreeMap<(u32, u32), Vec<usize>> = BTreeMap::new();
         for (index, run) in table.runs.iter().enumerate() {
             let runs = runs_of_chain.entry((run.model, run.chain)).or_default();
             runs.push(index);
