@@ -15,7 +15,8 @@ impl<'a> CifValues<'a> {
 }
 
 /// Calls `visit` with the index of the category and the values of its items for each row of `categories`,
-/// which are names without the underscore, each with its items.
+/// which are names without the underscore, each with its items. A loop is of the first of its categories
+/// that is among them.
 ///
 /// # Errors
 /// [`ErrorKind::Input`](crate::ErrorKind::Input) with the line if the text is no CIF, and those of
@@ -66,7 +67,10 @@ pub(crate) fn each_row(
                         lexer.seek(end);
                         break;
                     };
-                    if let Some((_, Some(item))) = places[column] {
+                    // An item of another category in the loop is no value of the row.
+                    if let Some((found, Some(item))) = places[column]
+                        && Some(found) == category
+                    {
                         values[item] = value;
                     }
                     column += 1;
@@ -129,6 +133,19 @@ mod tests {
             row(1, "", ""),
         ];
         assert_eq!(rows, expected);
+    }
+
+    #[test]
+    fn items_of_another_category_in_a_loop_are_left_out() {
+        let text = b"data_A\nloop_\n_a.x\n_b.x\n_b.z\n1 2 3\n";
+        let categories: [(&str, &[&str]); 2] = [("a", &["x"]), ("b", &["x", "y", "z"])];
+        let mut rows = Vec::new();
+        each_row(text, &categories, |category, values| {
+            rows.push((category, values.get(0).to_vec()));
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(rows, [(0, b"1".to_vec())]);
     }
 
     #[test]
