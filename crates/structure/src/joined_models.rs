@@ -16,7 +16,7 @@ use crate::{Error, Result};
 /// How many atoms of the second model are compared with the first model.
 pub(super) const COMPARED_ATOMS: usize = 100;
 
-/// How many heavy atoms two models must have for a comparison; fewer show nothing.
+/// The fewest heavy atoms of the second model that are compared; fewer show nothing.
 const COMPARED_ATOMS_MIN: usize = 10;
 
 /// Distances within two copies of a molecule differ by less than this on average, in 0.001 A.
@@ -60,7 +60,8 @@ impl JoinedNames {
 }
 
 /// Refuses to join models that are in one place, as those of an ensemble: at least a tenth of the second
-/// model's heavy atoms are within 1 A of the atom of the same name in the first.
+/// model's heavy atoms are within 1 A of the atom of the same residue number and name in the first. Of
+/// further models none is compared. The table's runs are sorted by model.
 ///
 /// # Errors
 /// [`ErrorKind::Input`](crate::ErrorKind::Input): the models are an ensemble.
@@ -72,12 +73,10 @@ pub(super) fn refuse_ensemble(table: &AtomTable) -> Result<()> {
     let known: HashMap<_, &AtomRun> = runs.collect();
     let (mut atoms, mut in_place) = (0, 0);
     for run in second.runs {
-        let Some(first_run) = known.get(&second.number(run)) else {
-            continue;
-        };
+        let first_run = known.get(&second.number(run));
         let atoms_of_run = second.table.atoms_of(run).iter().take(RESIDUE_ATOMS_MAX);
         for atom in atoms_of_run.filter(|atom| is_heavy(atom.element)) {
-            let place = namesake(first, first_run, atom);
+            let place = first_run.and_then(|first_run| namesake(first, first_run, atom));
             atoms += 1;
             in_place += usize::from(place.is_some_and(|xyz| is_within(xyz, atom.xyz, SAME_PLACE)));
         }
@@ -110,7 +109,8 @@ fn namesake(model: ModelRuns, run: &AtomRun, atom: &Atom) -> Option<[i32; 3]> {
 }
 
 /// Joins the models of a file into one structure: residues in the order of the models, and then the atoms
-/// without a row. The other fields are those of the first model.
+/// without a row. Ligands, waters, accessions and findings are those of all models, and the other fields
+/// those of the first.
 ///
 /// # Errors
 /// [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) if there is no memory for the atoms.
@@ -170,7 +170,8 @@ pub(super) fn join(mut models: Vec<Structure>, table: &AtomTable) -> Result<Vec<
     Ok(vec![joined])
 }
 
-/// Notes in the table's findings that the first two models look like parts of one assembly.
+/// Notes in the table's findings if the first two models look like parts of one assembly. The table's runs
+/// are sorted by model.
 pub(super) fn note_assembly(table: &mut AtomTable) {
     let peeked = table.second_model.as_deref();
     let models = match peeked {

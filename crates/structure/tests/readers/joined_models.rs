@@ -199,6 +199,12 @@ fn an_ensemble_is_not_joined() {
         part(1, 0.0) + &part(2, 200.0) + "END\n"
     };
     assert_eq!(read(Models::Joined, &with_ions(1))[0].residues.len(), 40);
+    // Nor is it an ensemble if the parts have nothing else in common.
+    let ion = line("HETATM", "CA    CA A 301", 500.0);
+    let with_ion = |part: String| part.replace("TER\n", &format!("TER\n{ion}"));
+    let other = model(2, "ALA", 200.0, 1.0).replace(" A ", " B ");
+    let text = with_ion(model(1, "ALA", 0.0, 1.0)) + &with_ion(other) + "END\n";
+    assert_eq!(read(Models::Joined, &text)[0].residues.len(), 40);
     // A tenth of the atoms in their places is an ensemble.
     let error = reader.read_bytes(with_ions(9).as_bytes(), Format::Pdb);
     assert!(error.unwrap_err().message().contains("ensemble"));
