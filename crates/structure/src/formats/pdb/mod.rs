@@ -352,7 +352,7 @@ impl<'a> PdbReader<'a> {
             let ins_code = if key[9] == b' ' { 0 } else { key[9] };
             self.add_run(key, chain, comp, (number, ins_code), offset, is_hetero)?;
         }
-        self.push(columns, shifted.len, xyz, rounded)?;
+        self.push(columns, shifted.len, xyz, rounded || shifted.rounded)?;
         Ok(Some(()))
     }
 

@@ -21,10 +21,13 @@ pub(super) struct ShiftedLine {
     pub columns: Columns,
     /// How many columns the line has.
     pub len: usize,
-    /// The component, the chain or the number, if its field is wider than the format's.
+    /// The component, the chain or the number, if its field is wider than the format's; all three of a
+    /// line whose fields tabs separate.
     pub comp: Option<Text8>,
     pub chain: Option<Vec<u8>>,
     pub number: Option<i32>,
+    /// Whether a coordinate was rounded to fit its columns.
+    pub rounded: bool,
 }
 
 /// The chain and the number of the residue of the line before.
@@ -41,6 +44,7 @@ impl ShiftedLine {
             comp: None,
             chain: None,
             number: None,
+            rounded: false,
         }
     }
 
@@ -95,7 +99,10 @@ fn without(line: &[u8], first: usize, shift: usize) -> ShiftedLine {
     ShiftedLine::new(padded(&columns), columns.len())
 }
 
-/// The line whose coordinates are `shift` columns to the right.
+/// The line whose coordinates are `shift` columns to the right, at least one, and in the line.
+///
+/// # Errors
+/// It is not certain which field is too wide.
 fn unshifted(line: &[u8], shift: usize, last: LastResidue) -> Result<ShiftedLine, String> {
     let is_digits = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);
     let is_word = |text: &[u8]| !text.is_empty() && !text.iter().any(|&byte| byte <= b' ');
@@ -201,7 +208,7 @@ fn separated(line: &[u8]) -> Option<ShiftedLine> {
         && (1..=4).contains(&name.len())
         && (1..=8).contains(&comp.len())
         && rest.len() <= 3;
-    let coordinates = decimal::coordinates([x, y, z]).ok()?.0;
+    let (coordinates, rounded) = decimal::coordinates([x, y, z]).ok()?;
     if !is_plain {
         return None;
     }
@@ -231,6 +238,7 @@ fn separated(line: &[u8]) -> Option<ShiftedLine> {
         comp: Some(text8(comp)),
         chain: Some(chain.to_vec()),
         number: Some(number),
+        rounded,
         ..ShiftedLine::new(columns, 78)
     })
 }
@@ -312,8 +320,14 @@ mod tests {
         assert_eq!(separated.columns[76..78], columns(LINE)[76..78]);
         assert_eq!(separated.chain.as_deref(), Some(&b"A"[..]));
         assert_eq!(
-            (separated.comp, separated.number),
-            (Some(*b"ALA     "), Some(7))
+            (separated.comp, separated.number, separated.rounded),
+            (Some(*b"ALA     "), Some(7), false)
+        );
+        let more_decimals = fields.replace("24.294", "24.2936");
+        let rounded = read(&more_decimals, "A", 6).unwrap().unwrap();
+        assert_eq!(
+            (rounded.columns, rounded.rounded),
+            (separated.columns, true)
         );
         let error = read("ATOM\t12\tCA\tALA\tA\tx\t27.343\t24.294\t2.683", "A", 6).unwrap_err();
         assert!(error.contains("tabs"), "{error}");
