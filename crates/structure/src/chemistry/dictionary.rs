@@ -48,6 +48,9 @@ pub(in super::super) struct DictionaryBond {
 
 impl Components {
     /// The dictionary of this name and fingerprint; `parse` makes its components if it is new.
+    ///
+    /// # Errors
+    /// Those of `parse`.
     pub(in super::super) fn kept(
         name: &str,
         fingerprint: u64,

@@ -99,7 +99,8 @@ impl Chemistry {
         Chemistry::of_columns(structure, components, None, 0)
     }
 
-    /// [`Chemistry::of`] for a structure whose columns fit each other.
+    /// [`Chemistry::of`] for a structure whose columns fit each other, also with the components that its
+    /// file describes, and bridges of water within `water_reach` if that is above 0.
     fn of_columns(
         structure: &Structure,
         components: Option<Components>,

@@ -140,18 +140,18 @@ impl Molecule<'_> {
     pub(super) fn perceive(&self) -> Perceived {
         let molecule = self;
         let rings = molecule.aromatic_rings();
-        let in_ring: BTreeSet<u32> = rings.iter().flatten().copied().collect();
+        let in_aromatic_ring: BTreeSet<u32> = rings.iter().flatten().copied().collect();
         let atoms = 0..self.xyz.len() as u32;
         let mut perceived = Perceived {
             roles: atoms
                 .clone()
-                .map(|atom| molecule.roles(atom, &rings, &in_ring))
+                .map(|atom| molecule.roles(atom, &rings, &in_aromatic_ring))
                 .collect(),
             bonds: Vec::new(),
             groups: Vec::new(),
         };
         for atom in atoms.clone() {
-            if let Some((role, members)) = molecule.charged_group(atom, &in_ring) {
+            if let Some((role, members)) = molecule.charged_group(atom, &in_aromatic_ring) {
                 perceived.groups.push((atom, role, members));
             }
         }
@@ -227,12 +227,14 @@ impl<'a> Molecule<'a> {
         self.bonded[other as usize].push(one);
     }
 
+    /// Whether the distance of two atoms, neither of them a metal, is that of a bond.
     fn are_bonded(&self, one: u32, other: u32) -> bool {
         let [first, second] = [one, other].map(|atom| covalent_radius(self.element[atom as usize]));
         let distance = self.distance(one, other);
         first * second > 0.0 && (BOND_MIN..first + second + BOND_TOLERANCE).contains(&distance)
     }
 
+    /// The distance of two atoms in A.
     pub(super) fn distance(&self, one: u32, other: u32) -> f64 {
         length(self.vector(one, other))
     }
@@ -268,19 +270,20 @@ impl<'a> Molecule<'a> {
         oxygens.filter(|&oxygen| self.degree(oxygen) == 1).collect()
     }
 
+    /// Whether a carbon has two oxygens that are bonded to it alone, and one other neighbour.
     fn is_carboxylate(&self, carbon: u32) -> bool {
         self.degree(carbon) == 3 && self.terminal_oxygens(carbon).len() == 2
     }
 
     /// The roles of an atom but those of groups.
-    fn roles(&self, atom: u32, rings: &[Vec<u32>], in_ring: &BTreeSet<u32>) -> Roles {
+    fn roles(&self, atom: u32, rings: &[Vec<u32>], in_aromatic_ring: &BTreeSet<u32>) -> Roles {
         let bonded = &self.bonded[atom as usize];
         match self.element[atom as usize] {
             CARBON if bonded.iter().all(|&other| self.is(other, CARBON)) && !bonded.is_empty() => {
                 Roles::HYDROPHOBIC
             }
             OXYGEN => self.roles_of_oxygen(atom),
-            NITROGEN => self.roles_of_nitrogen(atom, rings, in_ring),
+            NITROGEN => self.roles_of_nitrogen(atom, rings, in_aromatic_ring),
             SULFUR | SELENIUM if bonded.len() < 3 => Roles::COORDINATES,
             metal if element::is_metal(metal) => Roles::METAL,
             _ => Roles::NONE,
@@ -318,13 +321,18 @@ impl<'a> Molecule<'a> {
 
     /// The roles of a nitrogen, by the hydrogens of the dictionary, or else by what it is bonded to
     /// and at which distances and angles.
-    fn roles_of_nitrogen(&self, atom: u32, rings: &[Vec<u32>], in_ring: &BTreeSet<u32>) -> Roles {
+    fn roles_of_nitrogen(
+        &self,
+        atom: u32,
+        rings: &[Vec<u32>],
+        in_aromatic_ring: &BTreeSet<u32>,
+    ) -> Roles {
         let acceptor = Roles::ACCEPTOR.with(Roles::COORDINATES);
         let bonded = &self.bonded[atom as usize];
         if let Some(known) = &self.known {
             let hydrogens = known.hydrogens[atom as usize];
             let is_unsaturated = |atom: u32| known.is_unsaturated[atom as usize];
-            if self.is_amine(atom, in_ring) {
+            if self.is_amine(atom, in_aromatic_ring) {
                 return Roles::DONOR.with(Roles::COORDINATES);
             }
             // The lone pair of an amide or aniline is shared with its neighbour.
@@ -346,15 +354,17 @@ impl<'a> Molecule<'a> {
             self.is(other, CARBON) && carbonyl.next().is_some()
         });
         let is_guanidine = bonded.iter().any(|&other| {
-            !in_ring.contains(&other) && self.neighbours(other, NITROGEN).count() == 3
+            !in_aromatic_ring.contains(&other) && self.neighbours(other, NITROGEN).count() == 3
         });
         match bonded[..] {
             [] => Roles::DONOR,
             [other] if self.distance(atom, other) < NITRILE => acceptor,
             [_] => Roles::DONOR,
-            [_, _] if in_ring.contains(&atom) => self.roles_in_ring(atom, is_amide, rings),
+            [_, _] if in_aromatic_ring.contains(&atom) => {
+                self.roles_in_aromatic_ring(atom, is_amide, rings)
+            }
             [_, _] if is_amide || is_guanidine => Roles::DONOR,
-            [_, _] | [_, _, _] if self.is_amine(atom, in_ring) => {
+            [_, _] | [_, _, _] if self.is_amine(atom, in_aromatic_ring) => {
                 Roles::DONOR.with(Roles::COORDINATES)
             }
             [_, _] => acceptor.with(Roles::DONOR),
@@ -363,8 +373,8 @@ impl<'a> Molecule<'a> {
         }
     }
 
-    /// The roles of a nitrogen with two neighbours in aromatic rings.
-    fn roles_in_ring(&self, atom: u32, is_amide: bool, rings: &[Vec<u32>]) -> Roles {
+    /// The roles of a nitrogen of an aromatic ring with two neighbours.
+    fn roles_in_aromatic_ring(&self, atom: u32, is_amide: bool, rings: &[Vec<u32>]) -> Roles {
         let acceptor = Roles::ACCEPTOR.with(Roles::COORDINATES);
         let mut own = rings.iter().filter(|ring| ring.contains(&atom));
         let Some(ring) = own.find(|ring| ring.len() == 5) else {
@@ -393,7 +403,7 @@ impl<'a> Molecule<'a> {
     }
 
     /// Whether a nitrogen is bonded to tetrahedral carbons and hydrogens alone, and so has a charge.
-    fn is_amine(&self, atom: u32, in_ring: &BTreeSet<u32>) -> bool {
+    fn is_amine(&self, atom: u32, in_aromatic_ring: &BTreeSet<u32>) -> bool {
         let bonded = &self.bonded[atom as usize];
         if let Some(known) = &self.known {
             let is_saturated = |atom: u32| !known.is_unsaturated[atom as usize];
@@ -416,11 +426,11 @@ impl<'a> Molecule<'a> {
             count => count == 0,
         };
         is_one
-            && !in_ring.contains(&atom)
+            && !in_aromatic_ring.contains(&atom)
             && bonded.iter().all(|&other| {
                 self.is(other, CARBON)
                     && self.distance(atom, other) > AMINE
-                    && !in_ring.contains(&other)
+                    && !in_aromatic_ring.contains(&other)
             })
     }
 
@@ -446,13 +456,19 @@ impl<'a> Molecule<'a> {
         dot(normal, self.vector(a, atom)).abs() < FLAT
     }
 
-    /// The charged group that an atom stands for, and its atoms.
-    fn charged_group(&self, atom: u32, in_ring: &BTreeSet<u32>) -> Option<(Roles, Vec<u32>)> {
+    /// The charged group that an atom stands for, and its atoms, by the table of docs/METHODS.md ("Roles by
+    /// geometry").
+    fn charged_group(
+        &self,
+        atom: u32,
+        in_aromatic_ring: &BTreeSet<u32>,
+    ) -> Option<(Roles, Vec<u32>)> {
         let oxygens = self.terminal_oxygens(atom);
         let degree = self.degree(atom);
         match self.element[atom as usize] {
             CARBON if self.is_carboxylate(atom) => Some((Roles::NEGATIVE, oxygens)),
-            CARBON if degree == 3 && !in_ring.contains(&atom) => {
+            // Not in an aromatic ring: C2 of guanine has three nitrogens too, and no charge.
+            CARBON if degree == 3 && !in_aromatic_ring.contains(&atom) => {
                 let nitrogens: Vec<u32> = self.neighbours(atom, NITROGEN).collect();
                 let is_guanidine = nitrogens.len() == 3;
                 // An amidine has both nitrogens at its end.
@@ -464,10 +480,13 @@ impl<'a> Molecule<'a> {
                 (is_guanidine || is_amidine).then_some((Roles::POSITIVE, nitrogens))
             }
             PHOSPHORUS if oxygens.len() >= 2 => Some((Roles::NEGATIVE, vec![atom])),
+            // A sulfone has two, and no charge.
             SULFUR if oxygens.len() >= 3 => Some((Roles::NEGATIVE, vec![atom])),
-            NITROGEN if degree == 4 || self.is_amine(atom, in_ring) => {
+            // A quaternary ammonium, or an amine with its hydrogens.
+            NITROGEN if degree == 4 || self.is_amine(atom, in_aromatic_ring) => {
                 Some((Roles::POSITIVE, vec![atom]))
             }
+            // A sulfonium.
             SULFUR if degree == 3 && self.neighbours(atom, CARBON).count() == 3 => {
                 Some((Roles::POSITIVE, vec![atom]))
             }

@@ -21,7 +21,7 @@ impl Roles {
     pub const THIOL: Roles = Roles(8);
     /// Metal.
     pub const METAL: Roles = Roles(16);
-    /// N, O or S that can bind a metal.
+    /// N, O, S or Se that can bind a metal.
     pub const COORDINATES: Roles = Roles(32);
     /// It stands for a positive group.
     pub const POSITIVE: Roles = Roles(64);

@@ -1,4 +1,5 @@
 //! Bridges of water: two residues or ligands with a polar atom each near the oxygen of one water.
+//! docs/METHODS.md ("Interactions") has the source of the distances and angles.
 
 use super::roles::Roles;
 use super::vectors::{cosine, difference};
@@ -45,7 +46,7 @@ pub(super) struct Atoms<'a> {
 
 /// The bridges of waters, sorted by their atoms and then by the water. `bonds` are the groups of pairs of each
 /// donor or acceptor and the atoms that are bonded to it, `waters` the oxygens, and `reach` is the largest
-/// distance from a water in 0.001 A, above 0 and at most [`REACH_MAX`].
+/// distance from a water in 0.001 A, above 0; more than [`REACH_MAX`] counts as that.
 pub(super) fn find<'a>(
     atoms: &'a Atoms<'a>,
     bonds: impl Iterator<Item = &'a [[u32; 2]]>,
@@ -77,8 +78,8 @@ struct PolarAtoms<'a> {
 }
 
 impl<'a> PolarAtoms<'a> {
-    /// The donors and acceptors that have an owner. `bonds` holds, for each donor, its bonds: the
-    /// donor and the atom that it is bonded to. `reach` is in 0.001 A.
+    /// The donors and acceptors that have an owner. `bonds` are groups of pairs of one of them and an atom
+    /// that it is bonded to. `reach` is in 0.001 A, above 0.
     fn new(atoms: &'a Atoms<'a>, bonds: impl Iterator<Item = &'a [[u32; 2]]>, reach: i32) -> Self {
         let xyz = atoms.xyz;
         let bonded = bonds.map(|bonds| {
@@ -130,6 +131,8 @@ impl<'a> PolarAtoms<'a> {
         partners
     }
 
+    /// Whether a donor or acceptor is at the distance of a hydrogen bond from a water, and accepts, or points
+    /// its hydrogen at the water.
     fn is_partner(&self, atom: u32, water: [i32; 3]) -> bool {
         let square = difference(water, self.atoms.xyz[atom as usize]).map(|axis| axis * axis);
         let square = square.iter().sum::<f64>();
