@@ -10,6 +10,9 @@ use crate::atom_table::{BFactorField, FieldsOfAtoms};
 use crate::text::at_line;
 
 /// Finds the B factors of the atoms that [`read`](super::read) reads from all models.
+///
+/// # Errors
+/// Tabs separate the fields of an atom's line, which is named.
 pub(in crate::formats) fn b_factor_fields(text: &[u8]) -> Result<FieldsOfAtoms> {
     const COLUMNS: Range<usize> = 60..66;
     let mut fields = FieldsOfAtoms::default();

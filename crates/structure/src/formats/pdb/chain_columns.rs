@@ -14,7 +14,7 @@
 //!    atoms, the components have four letters. Else the chain has two.
 //!
 //! With a blank in column 22, column 21 is a chain only by rule 2 and an amino acid or a nucleotide, if
-//! residues of several components have it, and no residue has a blank there.
+//! residues of several components have it, and no residue has blanks in both columns.
 //!
 //! Residues to which both 1 and 2 apply contradict each other, and are counted.
 
@@ -99,6 +99,7 @@ impl PartialResidue {
             return Some(match component.kind {
                 PolymerKind::Amino => self.has_ca,
                 PolymerKind::Nucleotide => self.has_sugar,
+                // NH2 and FOR have no methyl carbon, and with their hydrogens three atoms.
                 PolymerKind::Cap => self.has_ch3 || self.atoms <= 3,
             });
         }
@@ -122,7 +123,7 @@ impl ChainColumns {
     /// Decides for the text of a file.
     pub(super) fn of_text(text: &[u8]) -> Self {
         let mut votes: HashMap<Letters, Votes> = HashMap::new();
-        let mut plain: HashSet<u8> = HashSet::new();
+        let mut has_blank_chain = false;
         let (mut before, mut this): (Option<PartialResidue>, Option<PartialResidue>) = (None, None);
         let mut next = text_start(text);
         while next < text.len() {
@@ -138,9 +139,7 @@ impl ChainColumns {
             };
             let key: ResidueKey = take(&columns, 17);
             if this.as_ref().is_none_or(|residue| residue.key != key) {
-                if key[3] == b' ' {
-                    plain.insert(key[4]);
-                }
+                has_blank_chain |= key[3..5] == *b"  ";
                 before = vote(before.take(), this.take(), &mut votes);
                 this = Some(PartialResidue {
                     key,
@@ -181,7 +180,7 @@ impl ChainColumns {
                 false
             } else {
                 match letters[1] {
-                    b' ' => votes.has_polymer && votes.has_several_comps && !plain.contains(&b' '),
+                    b' ' => votes.has_polymer && votes.has_several_comps && !has_blank_chain,
                     _ => votes.three_letter_count > 0 || !votes.has_four_letter,
                 }
             };
@@ -203,8 +202,9 @@ impl ChainColumns {
     }
 }
 
-/// The columns of an atom's line, with fields that are in other columns put into theirs. `None` for other
-/// lines, and for atoms whose chain has a field of its own width.
+/// The columns of an atom's line, with fields that are in other columns put into theirs. `None` for lines
+/// that are no atom, or not one that can be read, and for those whose chain id does not fit its column or
+/// is separated by tabs: columns 21 and 22 do not decide it.
 fn columns_of(line: &[u8]) -> Option<Columns> {
     if !is_atom(line) {
         return None;
@@ -221,7 +221,7 @@ fn columns_of(line: &[u8]) -> Option<Columns> {
 }
 
 /// Notes what `this` residue, which has been read, has, and whether a peptide bond joins it to the one
-/// before. Returns the residue.
+/// before with another letter in column 21. Returns the residue.
 fn vote(
     before: Option<PartialResidue>,
     this: Option<PartialResidue>,

@@ -24,7 +24,8 @@ impl PdbReader<'_> {
     }
 
     /// Reads LINK, or LINKR, which REFMAC writes. Atom and residue are in the columns of atom lines,
-    /// and 30 columns further on.
+    /// and 30 columns further on. A link of two different symmetry operators is to a copy in the crystal,
+    /// and left out.
     pub(super) fn read_link(&mut self, columns: &Columns) -> Result<()> {
         if columns[59..65].trim_ascii() != columns[66..72].trim_ascii() {
             return Ok(());
@@ -41,7 +42,8 @@ impl PdbReader<'_> {
         self.table.add_link(link)
     }
 
-    /// Reads DBREF, or DBREF1 and DBREF2, which together hold longer names.
+    /// Reads DBREF, or DBREF1 and DBREF2, which together hold longer names. Databases other than
+    /// UniProt are left out.
     pub(super) fn read_reference(&mut self, columns: &Columns) {
         let field = |range: Range<usize>| columns[range].trim_ascii();
         let half = match columns[5] {

@@ -14,7 +14,7 @@ pub(super) type Columns = [u8; 80];
 /// Component, chain, residue number and insertion code: columns 18 to 27.
 pub(super) type ResidueKey = [u8; 10];
 
-/// The four letters of a record's name in upper case.
+/// The first four letters of a record's name in upper case. Other characters change too.
 pub(super) fn upper_case(first4: &[u8; 4]) -> u32 {
     u32::from_le_bytes(*first4) & 0xdfdf_dfdf
 }
@@ -51,7 +51,7 @@ pub(super) const ATOM: u32 = u32::from_le_bytes(*b"ATOM");
 pub(super) const HETATM: u32 = u32::from_le_bytes(*b"HETA");
 
 /// Reads a field of six columns with two decimals (`  1.00`) in 0.001. `columns` has one more column
-/// on either side, so that it is one word.
+/// on either side, so that it is one word; a blank and a third decimal of 0 take their places.
 #[inline]
 fn hundredths(columns: [u8; 8]) -> Option<i32> {
     const FIELD: u64 = 0x00ff_ffff_ffff_ff00;
@@ -90,7 +90,7 @@ pub(super) fn b_factor(columns: &Columns, len: usize) -> f32 {
 pub(super) const NO_SEGID: [u8; 4] = *b"    ";
 
 /// The segment id: columns 73 to 76; [`NO_SEGID`] for none. Old files have their entry's code there, and the
-/// number of the line behind it.
+/// number of the line behind it, which is none.
 #[inline]
 pub(super) fn segid(columns: &Columns, len: usize) -> [u8; 4] {
     if len <= 72 {
@@ -123,8 +123,8 @@ pub(super) fn atom_name(columns: [u8; 4]) -> Text8 {
     }
 }
 
-/// Whether the names of a file's atoms start in their first column whatever the element, as those of its
-/// first alpha carbon does.
+/// Whether the names of a file's atoms start in their first column whatever the element, as that of the
+/// first alpha carbon of an amino acid does; false without one.
 pub(super) fn is_left_aligned(text: &[u8]) -> bool {
     let mut line_start = 0;
     while line_start < text.len() {
@@ -142,7 +142,7 @@ pub(super) fn is_left_aligned(text: &[u8]) -> bool {
     false
 }
 
-/// A residue number: decimal, or hybrid-36 above 9999.
+/// A residue number in four columns: decimal, or hybrid-36 above 9999.
 pub(super) fn residue_number(field: &[u8]) -> Option<i32> {
     match field.first()? {
         b'A'..=b'Z' => base36(field, b'A').map(|n| n - 10 * 36i32.pow(3) + 10_000),

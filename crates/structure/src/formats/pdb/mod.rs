@@ -4,7 +4,8 @@
 //! components of four ([`chain_columns`]), residue numbers above 9999 (five digits, hybrid-36 and
 //! hexadecimal), lines whose fields are too wide or separated by tabs ([`shifted_line`]), files without
 //! elements, without MODEL records, and that end after the coordinates. What follows END is the next
-//! model, as trajectories of VMD have their frames. Serial numbers are not read, so they may be anything.
+//! model, as trajectories of VMD have their frames. Serial numbers are read for CONECT alone, so they may
+//! be anything.
 
 mod b_factors;
 mod chain_columns;
@@ -40,7 +41,10 @@ use crate::text8::{Text8, text8};
 use crate::{Error, Result};
 use crate::{Models, ReadOptions, components, element};
 
-/// Reads the text of a PDB file into `table`.
+/// Reads the text of a PDB file into `table`, which is empty.
+///
+/// # Errors
+/// A line that cannot be read, no atoms, or more than a limit allows.
 pub(super) fn read(text: &[u8], options: ReadOptions, table: &mut AtomTable) -> Result<()> {
     let limits = table.limits;
     let assembly = || Remark350::new(text, limits);
@@ -163,6 +167,7 @@ struct PdbReader<'a> {
     is_left_aligned: Option<bool>,
 }
 
+// Errors in a line name it. Starting a run or adding an atom fails if a limit is exceeded.
 impl<'a> PdbReader<'a> {
     /// Reads the line from `start` to `end`; false at END, and if the rest of the file is not needed.
     #[inline]
@@ -223,7 +228,7 @@ impl<'a> PdbReader<'a> {
     }
 
     /// Whether an atom with the key of the last residue may be of another one. [`PdbReader::start_run`]
-    /// decides.
+    /// decides: after a short line the segment id here is of the next line.
     #[inline(always)]
     fn may_be_another(&self, columns: &Columns) -> bool {
         self.has_wide_number || take::<4>(columns, 72) != self.segid
@@ -341,24 +346,24 @@ impl<'a> PdbReader<'a> {
         self.table.limits.check_name("the chain", chain)?;
         let chain = self.table.chain(chain, b"", b"")?;
         let number = shifted.number.or_else(|| residue_number(&key[5..9]));
+        let segid = segid(columns, shifted.len);
         let is_same = self.table.runs.last().is_some_and(|run| {
             let is_residue = (run.comp, run.chain, run.seq) == (comp, chain, number);
             is_residue && self.key == Some(key) && self.segid == segid
         });
         if !is_same {
             self.count_repaired(offset);
-        let segid = segid(columns, shifted.len);
             self.segid = segid;
             let ins_code = if key[9] == b' ' { 0 } else { key[9] };
             self.add_run(key, chain, comp, (number, ins_code), offset, is_hetero)?;
+            // The key has four digits of a number in a field that is too wide.
+            self.has_wide_number = shifted.number.is_some();
+            self.compares_more = self.has_wide_number || segid != NO_SEGID;
         }
         self.push(columns, shifted.len, xyz, rounded || shifted.rounded)?;
         Ok(Some(()))
     }
 
-            // The key has four digits of a number in a field that is too wide.
-            self.has_wide_number = shifted.number.is_some();
-            self.compares_more = self.has_wide_number || segid != NO_SEGID;
     /// Counts a residue whose fields are not in the columns of the format.
     fn count_repaired(&mut self, offset: usize) {
         let line = || FilePlace::Line(self.text, offset as u32).to_string();
@@ -385,7 +390,8 @@ impl<'a> PdbReader<'a> {
         }
     }
 
-    /// Component and chain id of a residue, with blanks around them.
+    /// Component and chain id of a residue, with blanks around them. The first key with a letter in
+    /// column 21 has the whole text searched for what that column is.
     #[inline]
     fn names<'k>(&mut self, key: &'k ResidueKey) -> (&'k [u8], &'k [u8]) {
         if key[3] == b' ' {

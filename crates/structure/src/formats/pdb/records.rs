@@ -26,7 +26,7 @@ pub(in crate::formats) fn is_record(line: &[u8]) -> bool {
     is_atom(line) || RECORDS.contains(&name)
 }
 
-/// Whether a line is an atom with coordinates.
+/// Whether a line is an atom with coordinates. A line with tabs counts without a look at them.
 pub(in crate::formats) fn is_atom_line(line: &[u8]) -> bool {
     let fields = || [30, 38, 46].map(|first| line[first..first + 8].trim_ascii());
     let is_plain = || line.len() >= COORDINATES_END && decimal::coordinates(fields()).is_ok();
@@ -39,7 +39,7 @@ pub(super) fn is_atom_after_end(line: &[u8]) -> bool {
     !line.contains(&b'\t') && is_atom_line(line)
 }
 
-/// The text of a TITLE or EXPDTA line: what follows column 10, or the name of the record where
+/// The text of a TITLE or EXPDTA line, of six bytes at least: what follows column 10, or the name of the record where
 /// text starts earlier, as some programs write it.
 pub(super) fn header_text(line: &[u8]) -> &[u8] {
     let is_continuation = |text: &[u8]| text.iter().all(|byte| matches!(byte, b' ' | b'0'..=b'9'));

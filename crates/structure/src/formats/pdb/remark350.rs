@@ -2,7 +2,7 @@
 //!
 //! A BIOMOLECULE line starts an assembly. APPLY THE FOLLOWING TO CHAINS starts a generator, whose
 //! list of chains AND CHAINS continues. Three BIOMT lines are an operator. Only assembly 1 is
-//! read.
+//! read. Lines that do not follow each other in this way are errors with their number.
 
 use std::borrow::Cow;
 
