@@ -45,7 +45,8 @@ struct BFactorColumn {
     width: Option<usize>,
 }
 
-/// Lines of text that are searched for one that shows its format, if the first does not.
+/// Lines of text that are searched for one that shows its format, if the first does not: a file of another
+/// kind is not searched to its end.
 const LINES_SEARCHED: usize = 1_000;
 
 /// Makes the table of all formats, of one row each.

@@ -1,4 +1,5 @@
-//! Undoes encodings of numbers.
+//! Undoes encodings of numbers. Errors name the encoding that cannot have made the data, or that there is no
+//! memory for the values.
 
 use std::cell::Cell;
 

@@ -23,6 +23,9 @@ impl ExpansionBudget {
     }
 
     /// Takes `bytes` before they are decoded.
+    ///
+    /// # Errors
+    /// Fewer are left.
     pub(super) fn take(&mut self, bytes: u64) -> Result<()> {
         if let Some(left) = self.left.checked_sub(bytes) {
             self.left = left;

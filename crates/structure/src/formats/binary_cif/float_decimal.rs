@@ -29,6 +29,7 @@ pub(super) fn decimal_of_double(value: f64) -> Option<Decimal> {
     is_near.then(|| Decimal::new(digits, 6))
 }
 
+/// The nearest integer, halves away from zero.
 fn nearest(value: f64) -> i64 {
     (value + 0.5f64.copysign(value)) as i64
 }

@@ -1,4 +1,5 @@
-//! Integers of all rows of a column.
+//! Integers of all rows of a column. What returns a value for each row fails only if there is no memory for
+//! them.
 
 use std::borrow::Cow;
 use std::cell::Cell;

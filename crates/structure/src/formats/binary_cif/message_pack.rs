@@ -1,7 +1,8 @@
 //! MessagePack, as far as BinaryCIF uses it: values are read in place, one after the other.
 //!
 //! A cursor never recurses, and every length that the data claims is compared with the bytes that
-//! are left, so that reading takes time in proportion to the data and no memory.
+//! are left, so that reading takes time in proportion to the data and no memory. Errors are
+//! [`ErrorKind::Input`](crate::ErrorKind::Input) with the byte at which a value is not what it should be.
 
 use std::fmt::Display;
 

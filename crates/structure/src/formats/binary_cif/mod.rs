@@ -4,6 +4,9 @@
 //! Only the columns that the mmCIF reader takes are decoded. What their values mean is decided
 //! where that reader decides it: in [`atom_site`](super::mmcif::atom_site) and
 //! [`data_block`](super::mmcif::data_block).
+//!
+//! Errors are [`ErrorKind::Input`](crate::ErrorKind::Input) with the byte, column or row, and
+//! [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) for more than a limit allows.
 
 mod atom_columns;
 mod category;

@@ -61,7 +61,7 @@ impl<'a> ColumnValues<'a> {
         }
     }
 
-    /// The number of values once decoded.
+    /// The number of values; 0 before they are decoded.
     pub(super) fn len(&self) -> usize {
         match self {
             ColumnValues::Undecoded(_) | ColumnValues::Packed(..) => 0,

@@ -33,6 +33,9 @@ pub(super) fn starts_data_block(line: &[u8]) -> bool {
 }
 
 /// Reads the text of an mmCIF file into `table`: its first data block with atoms.
+///
+/// # Errors
+/// The line that is no mmCIF or has no value that an atom needs; no atoms; more than a limit allows.
 pub(super) fn read(text: &[u8], options: ReadOptions, table: &mut AtomTable) -> Result<()> {
     let limits = table.limits;
     let mut lexer = Lexer::new(text);

@@ -82,6 +82,9 @@ impl<'a> LoopRows<'a> {
 
     /// Reads the next row; false if there is none. Not inlined: next to the code for a row's atom, the
     /// compiler finds no registers for both.
+    ///
+    /// # Errors
+    /// The loop ends within the row, or a quoted value does not end.
     #[inline(never)]
     pub(super) fn next(&mut self) -> Result<bool> {
         let wanted = 2 * self.columns;
@@ -128,7 +131,7 @@ impl<'a> LoopRows<'a> {
         })
     }
 
-    /// Reads the row token by token.
+    /// [`LoopRows::next`] token by token. Words are found again from the end of the row on.
     #[cold]
     fn next_slowly(&mut self) -> Result<bool> {
         let mut lexer = Lexer::from_pos(self.text, self.start);
@@ -200,8 +203,9 @@ impl<'a> WordScanner<'a> {
         true
     }
 
-    /// Finds where words begin and end in the next 64 bytes: a bit is set where a word and a blank
-    /// meet, also at the border to the bytes before.
+    /// Finds where words begin and end in the 64 bytes from `chunk` on, or in the rest of the text: a bit is
+    /// set where a word and a blank meet, also at the border to the bytes before. `chunk` is at most the end
+    /// of the text.
     #[inline]
     fn load(&mut self, chunk: usize) {
         let rest = &self.text[chunk..];
