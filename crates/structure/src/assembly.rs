@@ -226,6 +226,9 @@ fn build(deposited: &Structure, generators: &Generators, limits: &ReadLimits) ->
 }
 
 /// The structure of some `chains` of `structure`, which are ascending.
+///
+/// # Errors
+/// There is no memory for it.
 pub(super) fn extract_chains(structure: &Structure, chains: Vec<u32>) -> Result<Structure> {
     let contents = contents_of_chains(structure);
     let mut total = AssemblySize::default();
@@ -236,6 +239,9 @@ pub(super) fn extract_chains(structure: &Structure, chains: Vec<u32>) -> Result<
 
 /// All chains of several structures, one structure after the other. What concerns a structure as a whole is
 /// that of the first; UniProt accessions must have the same indices in all.
+///
+/// # Errors
+/// There is no memory for them.
 pub(super) fn concatenate(structures: &[Structure]) -> Result<Structure> {
     let mut total = AssemblySize::default();
     let mut copied = Vec::new();
@@ -271,6 +277,9 @@ pub(super) fn copy_name(name: &str, number: u32) -> Arc<str> {
 
 /// Pairs of a generator and a chain of the deposited structure that it copies, ascending. The time
 /// is linear in the chains and the pairs, so generators that copy nothing cost nothing.
+///
+/// # Errors
+/// There are more pairs than chains that an assembly may have.
 fn copied_chains(
     deposited: &Structure,
     generators: &Generators,
@@ -374,6 +383,9 @@ impl AssemblySize {
 }
 
 /// The position of an atom of the assembly.
+///
+/// # Errors
+/// It is beyond the limit of coordinates.
 fn moved(operator: &Operator, xyz: [i32; 3]) -> Result<[i32; 3]> {
     operator.apply(xyz).ok_or_else(|| {
         let limit = LIMIT_MILLI / 1000;
@@ -382,7 +394,7 @@ fn moved(operator: &Operator, xyz: [i32; 3]) -> Result<[i32; 3]> {
     })
 }
 
-/// The atoms of residue `at`.
+/// The atoms of a residue.
 fn atoms_of(structure: &Structure, residue: usize) -> Range<u32> {
     structure.atom_start[residue]..structure.atom_start[residue + 1]
 }

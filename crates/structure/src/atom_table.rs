@@ -78,8 +78,7 @@ pub(super) struct AtomRun {
     /// 0 for none.
     pub ins_code: u8,
     pub comp: Text8,
-    /// Whether the atoms are HETATM and nothing else in the file marks the residue as part of
-    /// a polymer.
+    /// Whether the atoms are HETATM. False for a residue that MODRES of a PDB file names.
     pub is_hetero: bool,
     /// Whether the file marks the residue as one of a polymer, although nothing says what it is:
     /// MODRES of a PDB file, `label_seq_id` of an mmCIF file.
@@ -303,6 +302,9 @@ impl AtomTable {
 
     /// The index of the chain of three names, which is added if it is new. Names that the
     /// format does not have are empty.
+    ///
+    /// # Errors
+    /// The chain would be one too many.
     pub(super) fn chain(&mut self, auth: &[u8], label: &[u8], entity: &[u8]) -> Result<u32> {
         let names = [auth, label, entity].map(|text| self.names.intern(text));
         self.chain_of_names(names)
@@ -362,7 +364,10 @@ impl AtomTable {
         }
     }
 
-    /// Adds a model, and returns its index.
+    /// Adds a model, whose number no other has, and returns its index.
+    ///
+    /// # Errors
+    /// The model is one too many.
     pub(super) fn add_model(&mut self, number: i32) -> Result<u32> {
         let (max, count) = (self.limits.models_max, self.models.len() as u64 + 1);
         check("models_max", max, count, || "the file has too many models")?;
@@ -381,7 +386,10 @@ impl AtomTable {
         })
     }
 
-    /// Adds a link.
+    /// Adds a link that the file states.
+    ///
+    /// # Errors
+    /// The link is one too many.
     pub(super) fn add_link(&mut self, link: StatedLink) -> Result<()> {
         let (max, count) = (self.limits.residues_max, self.links.len() as u64 + 1);
         check("residues_max", max, count, || "the file has too many links")?;
@@ -418,6 +426,9 @@ impl AtomTable {
     }
 
     /// Starts a run. The atoms pushed from now on belong to it.
+    ///
+    /// # Errors
+    /// The run is one too many.
     pub(super) fn start_run(&mut self, run: AtomRun) -> Result<()> {
         self.end_run();
         if self.runs.len() == self.runs.capacity() {
@@ -430,6 +441,9 @@ impl AtomTable {
     }
 
     /// Adds an atom to the last run.
+    ///
+    /// # Errors
+    /// The atom is one too many.
     #[inline(always)]
     pub(super) fn push(&mut self, atom: Atom) -> Result<()> {
         self.altlocs |= atom.altloc;
@@ -448,6 +462,9 @@ impl AtomTable {
     }
 
     /// Adds atoms to the last run.
+    ///
+    /// # Errors
+    /// The atoms are too many.
     #[inline]
     pub(super) fn extend(&mut self, atoms: impl ExactSizeIterator<Item = Atom>) -> Result<()> {
         let more = atoms.len();

@@ -40,8 +40,9 @@ impl Structure {
         distinct_chain_names(&self.chains)
     }
 
-    /// Removes all chains but the one with this author's id, or with this label id if no author's
-    /// id is the same. Features are then those of the chain alone, with the ligands of the author's id.
+    /// Removes all chains but those with this author's id, or but the one with this label id if no chain
+    /// with residues has the author's id. Features are then those of what is left alone, with the ligands
+    /// of the author's id.
     ///
     /// # Errors
     /// [`ErrorKind::Input`](crate::ErrorKind::Input) if no chain with residues has the name, or if

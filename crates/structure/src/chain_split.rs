@@ -106,8 +106,9 @@ impl ChainSplitter {
         Ok(split)
     }
 
-    /// The chains that a rule may split: those with a residue whose segment is not that of the residue
-    /// before it in the chain, or whose number is lower. Their lists of residues are empty.
+    /// The chains that a rule may split: those with a residue that has another segment id or a lower number
+    /// than the residue before it in the chain, or follows TER; with [`ChainSplit::Auto`] not TER at a gap.
+    /// Their lists of residues are empty.
     fn unusual_chains(
         &mut self,
         candidates: &ResidueRuns<Candidate>,
@@ -206,7 +207,10 @@ impl<'a> ChainResidues<'a> {
         chain
     }
 
-    /// The residues before which the chain is split, ascending, each with the reason.
+    /// The residues before which the chain is split by `rule`, ascending, each with the reason.
+    ///
+    /// # Errors
+    /// The chain holds copies of residues, with [`ChainSplit::Auto`].
     fn starts(&self, rule: ChainSplit) -> Result<Vec<(usize, &'static str)>, OverlappingCopies> {
         let starts = |splits: &dyn Fn(usize) -> bool, reason| {
             let starts = (1..self.residues.len()).filter(|&residue| splits(residue));
@@ -264,6 +268,9 @@ impl<'a> ChainResidues<'a> {
     }
 
     /// If residue numbers repeat in a part, adds to `starts` where they start anew.
+    ///
+    /// # Errors
+    /// The stretches that only their numbers separate overlap.
     fn split_part(
         &self,
         part: Range<usize>,
@@ -303,6 +310,7 @@ impl<'a> ChainResidues<'a> {
         self.run(residue - 1).segid != self.run(residue).segid
     }
 
+    /// The atoms of a residue, at most [`RESIDUE_ATOMS_MAX`].
     fn atoms(&self, residue: usize) -> impl Iterator<Item = &Atom> {
         let candidate = &self.candidates.residues[self.residues[residue] as usize];
         let atoms = self.candidates.atoms(self.model, candidate);

@@ -112,6 +112,9 @@ impl ComponentRows {
 }
 
 /// Parses a dictionary in mmCIF: the atoms and bonds of all components.
+///
+/// # Errors
+/// The text is no CIF, has no component, or a component is not complete.
 fn parse(text: &[u8]) -> Result<ComponentMap> {
     let mut rows = ComponentRows::default();
     let categories: [(&str, &[&str]); 2] = [
@@ -154,6 +157,9 @@ impl RawComponent {
 
     /// Leaves out hydrogens, which are counted on their heavy atoms, and gives the other atoms
     /// their indices.
+    ///
+    /// # Errors
+    /// There are too many atoms, or a bond is of an atom that the component lacks.
     fn finish(self, id: &Text8) -> Result<DictionaryComponent> {
         let broken = |what: String| {
             let id = String::from_utf8_lossy(id.trim_ascii_end()).into_owned();

@@ -46,6 +46,9 @@ impl Compression {
     }
 
     /// Unpacks a whole file into `text`.
+    ///
+    /// # Errors
+    /// The data is damaged or cut short, or unpacks to more than a limit allows.
     pub(super) fn unpack(
         self,
         bytes: &[u8],

@@ -9,7 +9,7 @@
 //! linked to each other are polymer, in the first of its segments. All others are ligands.
 //!
 //! A residue of an unknown component with the atoms N, CA and C is an amino acid if a peptide bond
-//! joins it to a neighbour on either side, or on one side if the file marks it as part of a polymer.
+//! joins it to a neighbour on each side, or on one side if the file marks it as part of a polymer.
 //! With a bond on one side alone it may be a covalent inhibitor; it is a ligand, and counted.
 
 use std::collections::HashMap;
@@ -20,7 +20,7 @@ use super::residue_runs::{ModelRuns, RESIDUE_ATOMS_MAX, ResidueNumber, ResidueRu
 use super::structure_builder::{LINK, is_within};
 use super::text8::Text8;
 
-/// The most residues in a row that are compared because they have the same number.
+/// The most residues in a row that are compared because they have the same number, which bounds the time.
 pub(super) const SITE_RESIDUES_MAX: usize = 8;
 
 /// The facts on a chain that decide whether its candidates are certain.

@@ -76,13 +76,17 @@ pub(super) enum NeededLink {
     /// A peptide bond on one side, as the file marks the residue ([`AtomRun::is_marked`]) and its component
     /// is not known.
     OneSide,
-    /// A peptide bond on either side, as only its atoms N, CA and C suggest that it is an amino acid.
+    /// A peptide bond on both sides, as only its atoms N, CA and C suggest that it is an amino acid.
     BothSides,
 }
 
 impl PolymerSelector {
     /// The structures of a file, one for each model. `place` turns the offset of a run into its place
-    /// in the file, for errors.
+    /// in the file, for errors. Sorts the table's runs by model, and adds the parts of split chains to it.
+    ///
+    /// # Errors
+    /// No model has polymer, a residue of one has no number, a model holds copies, a B factor is no pLDDT,
+    /// or there are too many chains.
     pub(super) fn select<'a>(
         &mut self,
         table: &mut AtomTable,
@@ -318,6 +322,7 @@ fn classify(table: &AtomTable, run: &AtomRun) -> Option<Candidate> {
         Entity::Unknown => component_without_entity(table, run, known)?,
         Entity::Polymer(units) => {
             let declared = || table.components.get(&run.comp).copied();
+            // In a polymer of neither kind: atoms without a row.
             let unknown = || Component::unknown(declared().or(units).unwrap_or(PolymerKind::Cap));
             (known.unwrap_or_else(unknown), NeededLink::None)
         }

@@ -95,6 +95,9 @@ impl BudgetShare {
     }
 
     /// Makes `bytes` `len` long. What they hold is unspecified.
+    ///
+    /// # Errors
+    /// There is no memory for the bytes.
     pub fn make_room(&mut self, bytes: &mut Vec<u8>, len: u64) -> Result<()> {
         self.grow(len.max(1));
         let more = (len as usize).saturating_sub(bytes.len());
@@ -106,6 +109,9 @@ impl BudgetShare {
     /// Replaces `bytes` by the content of `source`. `size` is the stated size of `source`, which may be
     /// wrong. Returns false if the source has more than `max` bytes. `refused` makes the error if
     /// `source` cannot be read.
+    ///
+    /// # Errors
+    /// `source` cannot be read, or there is no memory for its bytes.
     pub fn fill(
         &mut self,
         bytes: &mut Vec<u8>,

@@ -29,9 +29,10 @@ pub enum Models {
 /// the label id and the entity say what is a molecule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ChainSplit {
-    /// By the rules of `docs/METHODS.md`: at TER, at another segment id, and at residue numbers that
-    /// start anew, each where no bond joins the two residues. [`Check::SplitChains`] counts the places. A
-    /// model that then holds copies of its residues in one place is rejected.
+    /// By the rules of `docs/METHODS.md`: at another segment id, at TER, and at residue numbers that
+    /// start anew. A bond between the two residues prevents it, but for segment ids in a chain without an
+    /// id or with repeated numbers. [`Check::SplitChains`] counts the places. A model that holds copies
+    /// of its residues in one place is rejected.
     ///
     /// [`Check::SplitChains`]: super::Check::SplitChains
     #[default]
@@ -67,8 +68,9 @@ pub struct ReadOptions {
     /// [`Structure::atom_details`](super::Structure::atom_details) and
     /// [`Structure::loose_residues`](super::Structure::loose_residues), from which it follows.
     pub chemistry: bool,
-    /// The dictionary of components that gives ligands and modified residues their chemistry. What it lacks
-    /// has it from the file, from [`Components::frequent`], or from its geometry.
+    /// The dictionary of components that gives ligands and modified residues their chemistry, unless the
+    /// file describes their components itself. What both lack has it from [`Components::frequent`], from
+    /// CONECT records, or from its geometry.
     pub components: Option<Components>,
     /// The largest distance of a water from both sides of a bridge in 0.001 A, at most 5,000; 0 for no bridges.
     /// With [`chemistry`](Self::chemistry), [`Structure::waters`](super::Structure::waters) is filled

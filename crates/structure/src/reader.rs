@@ -126,6 +126,9 @@ impl Reader {
     /// Reads the bytes of a file called `name` from a stream. It has `size` bytes unless that is
     /// wrong. They are unpacked from `packed` bytes if that is given. `refused` makes the error if
     /// `stream` cannot be read.
+    ///
+    /// # Errors
+    /// The errors of [`Reader`] and of `refused`.
     #[doc(hidden)]
     pub fn read_stream(
         &mut self,
@@ -205,7 +208,8 @@ impl Reader {
         self.read_unpacked(text, format, text.len(), false)
     }
 
-    /// `is_assembly` is whether the file's name says that its models are parts of an assembly.
+    /// Reads plain text of a known format, of a file of `file_bytes` as packed. `is_assembly` is whether the
+    /// file's name says that its models are parts of an assembly.
     fn read_unpacked(
         &mut self,
         text: &[u8],

@@ -10,8 +10,9 @@ use std::ops::Range;
 use super::atom_table::{Atom, AtomRun, AtomTable};
 use super::text8::Text8;
 
-/// The most atoms of a residue; a run that would exceed it starts another residue. No residue of
-/// the wwPDB is that large, and searches for atoms of a residue take bounded time.
+/// The most atoms of a residue of several runs: a run that would exceed it starts another residue. A
+/// single run may have more, of which searches look at the first so many. No residue of the wwPDB is that
+/// large, and the time for searches within a residue is bounded.
 pub(super) const RESIDUE_ATOMS_MAX: usize = 1_000;
 
 /// The runs of one model of a file.
@@ -114,7 +115,7 @@ impl<T> ResidueRuns<T> {
         }
     }
 
-    /// The residue that a run continues.
+    /// The residue that a run continues; `None` if it starts one.
     fn find(&mut self, model: ModelRuns, run: &AtomRun) -> Option<u32> {
         if run.seq > self.highest.get(run.chain).flatten() {
             return None;
@@ -158,7 +159,7 @@ impl<T> ResidueRuns<T> {
         runs.flat_map(move |run| model.table.atoms_of(run))
     }
 
-    /// The number of residue `at`.
+    /// The number of a residue, which is an index into `residues`.
     pub(super) fn number(&self, model: ModelRuns, residue: usize) -> ResidueNumber {
         number_of(&model.runs[self.residues[residue].head as usize])
     }
@@ -196,7 +197,7 @@ impl<T: Copy + Default> PerModel<T> {
         self.model += 1;
     }
 
-    /// The value at `at`, if it is set.
+    /// The value at `index`, if it is set.
     #[inline]
     pub(super) fn get(&self, index: u32) -> Option<T> {
         let (model, value) = self.values[index as usize];

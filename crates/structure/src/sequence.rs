@@ -152,7 +152,8 @@ impl Structure {
         ends
     }
 
-    /// The residue at an index of a chain's sequence, if it is an amino acid.
+    /// The residue at an index of a chain's sequence, if it is an amino acid; a component that the table
+    /// lacks counts as one.
     fn unobserved_at(
         &self,
         chain: u32,

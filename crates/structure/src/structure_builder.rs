@@ -124,6 +124,9 @@ impl<'a> StructureBuilder<'a> {
     }
 
     /// Makes room for residues and atoms.
+    ///
+    /// # Errors
+    /// There is no memory for them.
     pub(super) fn reserve(&mut self, residues: usize, atoms: usize) -> Result<()> {
         let structure = &mut self.structure;
         reserve(&mut structure.residues, residues)?;
@@ -268,6 +271,7 @@ impl<'a> StructureBuilder<'a> {
     ) {
         let start = self.structure.xyz.len() as u32;
         self.push_atoms(atoms, [run.comp, component.parent]);
+        // All atoms are of caps, or hydrogen by their names.
         if atoms.is_empty() {
             return;
         }

@@ -31,8 +31,8 @@ impl Reader {
     /// trajectory in the same order. The error does not name the file.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) if the reader's options ask for all models or
-    /// for an assembly, and those of [`Reader::read_path`].
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) if the reader's options ask for other models than
+    /// the first or for an assembly, and those of [`Reader::read_path`].
     pub fn read_topology(&mut self, path: &Path) -> Result<Topology> {
         let file = std::fs::File::open(path).map_err(Error::io)?;
         // 0 for pipes and devices.

@@ -12,7 +12,7 @@ pub(super) struct GeneratorCopies<'a> {
     /// The index of the structure whose chains are copied.
     source: usize,
     operators: &'a [Operator],
-    /// Chains of the deposited structure, ascending.
+    /// Chains of the source, ascending.
     chains: Vec<u32>,
     residues: Vec<usize>,
     /// Each after its first atom.
@@ -74,6 +74,9 @@ pub(super) struct ChainCopier<'a> {
 impl<'a> ChainCopier<'a> {
     /// Starts an empty copy, with room for `total`. The fields of the structure as a whole, such as the
     /// title, are those of the first source.
+    ///
+    /// # Errors
+    /// There is no memory for `total`.
     pub(super) fn new(sources: &'a [&'a Structure], total: AssemblySize) -> Result<Self> {
         let first = sources[0];
         let mut built = Structure {
@@ -109,6 +112,9 @@ impl<'a> ChainCopier<'a> {
     }
 
     /// Makes all copies: their residues first, and then the atoms without a row.
+    ///
+    /// # Errors
+    /// An operator moves an atom beyond the limit of coordinates.
     pub(super) fn copy(mut self, generated: &[GeneratorCopies]) -> Result<Structure> {
         let mut copies: Vec<GeneratedCopy> =
             generated.iter().flat_map(GeneratorCopies::copies).collect();
