@@ -193,6 +193,7 @@ impl<'a> Cell<'a> {
     }
 }
 
+/// Whether a text stands for a missing number or flag.
 pub(super) fn is_null(text: &str) -> bool {
     text.len() <= 4 && NULLS.iter().any(|null| text.eq_ignore_ascii_case(null))
 }

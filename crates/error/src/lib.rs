@@ -37,11 +37,11 @@ pub mod internal {
 pub enum ErrorKind {
     /// A setting is missing, unknown, of the wrong type or out of range.
     Config,
-    /// The program calls the library in a wrong way.
+    /// The library or the program is called in a wrong way.
     Usage,
     /// An input item cannot be used; other items are unaffected.
     Input,
-    /// An operating-system call on a file failed.
+    /// An operating-system call failed: on a file, or one that starts a thread.
     Io,
     /// An item or a plan does not fit in the memory that is reserved for it, or a file exceeds a
     /// limit of its reader.

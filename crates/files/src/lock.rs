@@ -6,10 +6,15 @@ use std::fs::{File, TryLockError};
 use std::path::Path;
 use tapeloop_error::{Error, Result};
 
-/// The name of the lock file of an output folder. The run that writes to the folder holds a lock on it.
+/// The name of the lock file of an output folder or a packed set. The program that writes to the folder
+/// holds a lock on it.
 pub const LOCK: &str = ".tapeloop.lock";
 
-/// Opens the lock file, and locks it against other runs. The file stays empty.
+/// Opens the lock file, and locks it against other runs, if the file system has locks. The file stays
+/// empty.
+///
+/// # Errors
+/// Another run holds the lock, or the file cannot be opened for writing.
 pub fn lock(path: &Path) -> Result<File> {
     let file = open_to_write(path, Existing::Kept)?;
     match file.try_lock() {

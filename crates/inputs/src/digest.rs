@@ -73,6 +73,9 @@ impl Sources {
     }
 
     /// Skips a range of inputs. The error is a message.
+    ///
+    /// # Errors
+    /// There are fewer inputs, or others.
     fn skip(&mut self, range: &InputRange) -> Result<(), String> {
         let first = self.next_ordinal;
         let end = first + range.inputs;
@@ -115,7 +118,8 @@ impl Digester {
         digester
     }
 
-    /// Adds the name, the size and the time of change of a file, which is no input of its own.
+    /// Adds the name, the size and the time of change of a file: an input, or one that inputs follow from,
+    /// such as their archive.
     pub(super) fn add_file(&mut self, path: &Path) {
         let meta = path.metadata().ok();
         let bytes = meta.as_ref().map_or(u64::MAX, |meta| meta.len());
@@ -128,7 +132,7 @@ impl Digester {
         self.open.update(changed.to_le_bytes());
     }
 
-    /// Adds a part of an input without a file of its own.
+    /// Adds the name and the size of an input without a file of its own.
     pub(super) fn add_member(&mut self, path: &Path, bytes: u64) {
         self.open.update(path.as_os_str().as_encoded_bytes());
         self.open.update([1]);

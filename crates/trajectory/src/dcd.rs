@@ -292,7 +292,10 @@ impl Dcd {
         })
     }
 
-    /// The records of x, y and z in the bytes of a frame.
+    /// The records of x, y and z in the bytes of a frame, which are as many as the header states.
+    ///
+    /// # Errors
+    /// A record has another size.
     fn axes<'a>(&self, bytes: &'a [u8], atoms: u32, index: u32) -> Result<[&'a [u8]; 3]> {
         let mut rest = bytes;
         let mut take = |bytes: u32| {

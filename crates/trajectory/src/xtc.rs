@@ -103,7 +103,7 @@ impl Xtc {
 }
 
 /// The bytes of the compressed coordinates and where they start in a frame, of which `frame` is the
-/// beginning; `None` if it ends before them.
+/// beginning, at least the magic number; `None` if it ends before them.
 fn packed_size(frame: &[u8]) -> Option<(u64, u64)> {
     let offset = HEADER_BYTES + CODING_BYTES;
     let is_long = frame[..4] == Magic::XTC_2023.to_be_bytes();

@@ -120,7 +120,7 @@ pub(super) struct Member {
     /// The path of the archive followed by that of the member; in a packed set, the path of the
     /// original input.
     pub(super) path: PathBuf,
-    /// The member's size as the archive states it; in a packed set, the size of its rows.
+    /// The member's size as the archive states it; in a packed set, the number of its rows.
     pub(super) bytes: u64,
     pub(super) place: Result<MemberPlace>,
 }

@@ -46,6 +46,7 @@ impl SharedBatch {
         }
     }
 
+    /// The record batch, or why it cannot be read. The first caller reads it, and others wait.
     fn get(&self) -> Result<&PackedBatch> {
         let read = || {
             let unread = self.unread.lock().take();
