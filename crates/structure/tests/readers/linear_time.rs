@@ -1,7 +1,7 @@
 //! Reading takes instructions in proportion to the file.
 
 use std::fmt::Write as _;
-use tapeloop_structure::Reader;
+use tapeloop_structure::{ReadOptions, Reader};
 use tapeloop_test_support::counted::{counted, instructions};
 
 use super::limits::{everything, mmcif, operators};
@@ -19,7 +19,10 @@ fn are_linear(test: &str, cases: &[Case]) {
         for (_, text) in cases {
             for parts in [PARTS, 8 * PARTS] {
                 let text = text(parts);
-                let mut reader = Reader::new(everything());
+                let mut reader = Reader::new(ReadOptions {
+                    chemistry: true,
+                    ..everything()
+                });
                 counted(|| drop(reader.read_auto("a", text.as_bytes())));
             }
         }
@@ -138,6 +141,11 @@ fn reading_is_linear_in_the_file() {
             let polymer = "_entity.id 1\n_entity.type polymer\n_struct_asym.id A\n\
             _struct_asym.entity_id 1\nloop_\n_chem_comp.id\n_chem_comp.type\n";
             mmcif(&format!("{polymer}{components}"), &rows)
+        }),
+        ("models, and bonds of their one atom and of others", |n| {
+            let models = (0..n).map(|i| alpha_carbon("GLY", 1, i) + "END\n");
+            let bonds = (0..n).map(|i| format!("CONECT    1{i:5}\nCONECT{i:5}{:5}\n", i + 1));
+            models.chain(bonds).collect()
         }),
         ("generators of one operator each", |n| {
             let generators: String = (1..=n).map(|id| format!("1 {id} A{id}\n")).collect();

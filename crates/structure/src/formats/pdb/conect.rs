@@ -14,34 +14,47 @@ type Serial = [u8; 5];
 /// to.
 const FIELDS: [usize; 5] = [6, 11, 16, 21, 26];
 
+/// The most bonds of one atom that are read, so that the time does not grow with the product of the models
+/// and the bonds. An atom with more than 8 is in a crowd, and none of its bonds counts.
+const BONDS_MAX: usize = 16;
+
 /// The bonds that CONECT records state within each model, wherever the records stand. Serial numbers of
 /// no atom of a model are ignored, and those of several: programs write more than 99,999 atoms with the
 /// same ones.
 pub(super) fn read(text: &[u8]) -> StatedBonds {
-    let mut bonds: HashSet<[Serial; 2]> = HashSet::new();
+    // By atom: those that its records name.
+    let mut bonds: HashMap<Serial, HashSet<Serial>> = HashMap::new();
+    let mut bonded: HashSet<Serial> = HashSet::new();
     each_line(text, |line| {
         if line.starts_with(b"CONECT") {
             let columns = padded(line);
             let [one, others @ ..] = FIELDS.map(|first| serial(&columns, first));
-            let pairs = others.into_iter().map(|other| [one, other]);
-            bonds.extend(pairs.filter(|pair| !pair.contains(&NO_SERIAL)));
+            for other in others {
+                let known = bonds.entry(one).or_default();
+                if ![one, other].contains(&NO_SERIAL) && known.len() < BONDS_MAX {
+                    known.insert(other);
+                    bonded.extend([one, other]);
+                }
+            }
         }
     });
     let mut stated = StatedBonds::default();
-    if bonds.is_empty() {
+    if bonded.is_empty() {
         return stated;
     }
-    let bonded: HashSet<Serial> = bonds.iter().flatten().copied().collect();
     // The position of each atom; `None` if several of the model have its number.
     let mut places: HashMap<Serial, Option<[i32; 3]>> = HashMap::new();
+    // Looks at the atoms of the model alone, as a file may have many models, and many bonds.
     let mut end_model = |places: &mut HashMap<Serial, Option<[i32; 3]>>| {
-        for ends in &bonds {
-            let places = ends.map(|serial| places.get(&serial).copied().flatten());
-            if let [Some(one), Some(other)] = places {
-                stated.add([one, other]);
+        let places = std::mem::take(places);
+        let place = |serial: &Serial| places.get(serial).copied().flatten();
+        for one in places.keys() {
+            for other in bonds.get(one).into_iter().flatten() {
+                if let (Some(one), Some(other)) = (place(one), place(other)) {
+                    stated.add([one, other]);
+                }
             }
         }
-        places.clear();
     };
     each_line(text, |line| {
         if ends_model(line) {
