@@ -43,7 +43,7 @@ impl Components {
     }
 }
 
-/// The FNV-1a hash of the text's words of eight bytes.
+/// The FNV-1a hash of the text's words of eight bytes, and of the bytes after the last.
 fn fingerprint(text: &[u8]) -> u64 {
     let (words, rest) = text.as_chunks::<8>();
     let words = words.iter().map(|word| u64::from_le_bytes(*word));

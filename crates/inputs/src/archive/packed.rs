@@ -96,6 +96,7 @@ impl PackedArchive {
             self.row = rows.end;
             let path = path_of(name);
             let archive = self.file.path();
+            // Without a pattern all inputs are read, whatever their names are.
             if self.options.members.is_none() || self.options.wants(archive, &path, skipped) {
                 return Ok(Some(Member {
                     bytes: rows.len() as u64,

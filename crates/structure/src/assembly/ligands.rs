@@ -64,12 +64,12 @@ pub(super) fn copies(
 }
 
 /// Refuses an assembly of more atoms than the limit, without listing the copies. It has
-/// `polymer_atoms` atoms already.
+/// `other_atoms` atoms already.
 fn check_atoms(
     ligands: &[Ligand],
     generators: &Generators,
     limits: &ReadLimits,
-    polymer_atoms: usize,
+    other_atoms: usize,
 ) -> Result<()> {
     let copies_of = |(id, generator_of): (&String, &Vec<u32>)| {
         let operators = generator_of.iter();
@@ -78,7 +78,7 @@ fn check_atoms(
         (id.clone(), operators.sum())
     };
     let copies: HashMap<String, u64> = generators.by_chain.iter().map(copies_of).collect();
-    let atoms = ligands.iter().fold(polymer_atoms as u64, |sum, ligand| {
+    let atoms = ligands.iter().fold(other_atoms as u64, |sum, ligand| {
         let copies = copies.get(chain_id(ligand)).copied().unwrap_or(0);
         sum.saturating_add(copies.saturating_mul(ligand.atoms.len() as u64))
     });

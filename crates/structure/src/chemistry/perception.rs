@@ -179,7 +179,7 @@ impl Molecule<'_> {
 
 impl<'a> Molecule<'a> {
     /// The molecule of atoms at `xyz`. Atoms are bonded if the file states so, or if they are near
-    /// each other and the file does not state all bonds of either; metals are not bonded.
+    /// each other and not of one ligand whose bonds the file states; metals are not bonded.
     fn new(xyz: &'a [[i32; 3]], element: &'a [u8], stated: &StatedLigandBonds) -> Self {
         let mut molecule = Molecule {
             xyz,
@@ -190,6 +190,7 @@ impl<'a> Molecule<'a> {
         // Sorted by x, so that few of the atoms of a large ligand are compared.
         let mut sorted: Vec<u32> = (0..xyz.len() as u32).collect();
         sorted.sort_unstable_by_key(|&atom| (xyz[atom as usize][0], atom));
+        // Iodine has the largest radius.
         let reach = 2.0 * covalent_radius(53) + BOND_TOLERANCE;
         for (index, &one) in sorted.iter().enumerate() {
             for &other in &sorted[index + 1..] {
@@ -494,8 +495,8 @@ impl<'a> Molecule<'a> {
         }
     }
 
-    /// The flat rings of five and six atoms that are C, N, O or S with bonds as short as in aromatic
-    /// rings; each in the order of its bonds.
+    /// The rings of five and six atoms that the component calls aromatic, or that are flat, of C, N, O and
+    /// S, with bonds as short as in aromatic rings; each in the order of its bonds.
     fn aromatic_rings(&self) -> Vec<Vec<u32>> {
         let mut found = BTreeSet::new();
         let mut rings = Vec::new();
