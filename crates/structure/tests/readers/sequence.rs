@@ -167,6 +167,24 @@ SEQRES   1 A    3  MET ALA GLY
 }
 
 #[test]
+fn positions_are_not_searched_for_in_many_models_of_one_long_sequence() {
+    const COUNT: usize = 6_000;
+    let sequence = ["GLY "; 13].concat();
+    let lines = COUNT.div_ceil(13);
+    let mut text = format!("SEQRES   1 A{COUNT:5}  {sequence}\n").repeat(lines);
+    let unobserved = 13 * lines - 1;
+    for number in 1..=unobserved {
+        text += &format!("REMARK 465     GLY A {number:5} \n");
+    }
+    text += &format!("{}END\n", text_of("", &["GLY A   0 "])).repeat(COUNT);
+    let models = read_all(&text, Format::Pdb);
+    let position = |model: &Structure| model.residues[0].sequence_position;
+    assert_eq!(models.len(), COUNT);
+    assert_eq!(position(&models[0]), Some(1));
+    assert_eq!(models.last().map(position), Some(None));
+}
+
+#[test]
 fn the_first_of_models_that_number_a_sequence_differently_counts() {
     let model = |number: i32| {
         let residues = [("MET", 10 * number), ("ALA", 10 * number + 1)];

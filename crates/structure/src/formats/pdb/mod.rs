@@ -106,7 +106,8 @@ pub(super) fn read(text: &[u8], options: ReadOptions, table: &mut AtomTable) -> 
         let (check, count) = (Check::ContradictoryNames, columns.contradictions);
         reader.table.findings.add(check, count, place);
     }
-    reader.seqres.number(reader.table, options.sequences);
+    let sequences = options.sequences;
+    reader.seqres.number(reader.table, text.len(), sequences);
     if options.chemistry {
         reader.table.stated_bonds = conect::read(text);
     }

@@ -17,6 +17,11 @@ use crate::text8::{Text8, text8};
 /// The longest chains have some 35,000 residues, and hundreds of them are not observed.
 const PAIRS_MAX: usize = 1 << 24;
 
+/// The most of these pairs, and residues that are looked at for a model, for each byte of the file: many
+/// models may have one long sequence. Of chains and models beyond it no residue has a position. A chain of
+/// alpha carbons with a thousand unobserved residues takes 13.
+const PAIRS_PER_BYTE: usize = 64;
+
 /// What SEQRES and REMARK 465 list for each chain.
 #[derive(Default)]
 pub(super) struct Seqres {
@@ -94,8 +99,9 @@ impl Seqres {
     }
 
     /// Sets the positions of the table's runs, from 1. Runs of chains whose residues and REMARK 465
-    /// do not add up to SEQRES keep none. Gives each chain its sequence if `has_sequences`.
-    pub(super) fn number(&self, table: &mut AtomTable, has_sequences: bool) {
+    /// do not add up to SEQRES keep none. Gives each chain its sequence if `has_sequences`. The file has
+    /// `text_bytes` of text.
+    pub(super) fn number(&self, table: &mut AtomTable, text_bytes: usize, has_sequences: bool) {
         if self
             .chains
             .values()
@@ -117,13 +123,15 @@ impl Seqres {
             let runs = runs_of_chain.entry((run.model, run.chain)).or_default();
             runs.push(index);
         }
+        let mut pairs_left = PAIRS_PER_BYTE.saturating_mul(text_bytes);
         for ((model, chain), runs) in runs_of_chain {
             let Some(known) = self.sequence_of(&table.chains[chain as usize]) else {
                 continue;
             };
             let sites = sites(table, &runs);
             let model = table.models[model as usize];
-            let Some(positions) = known.positions(table, model, &runs, &sites) else {
+            let positions = known.positions(table, model, &runs, &sites, &mut pairs_left);
+            let Some(positions) = positions else {
                 continue;
             };
             for (site, &position) in sites.iter().zip(&positions) {
@@ -199,21 +207,29 @@ impl ChainSequence {
     }
 
     /// The positions of the first sites, which are the polymer; water and ligands follow. `None` if
-    /// sites and unobserved residues are not the sequence.
+    /// sites and unobserved residues are not the sequence, or the search takes more than [`PAIRS_MAX`] or
+    /// than is left.
     fn positions(
         &self,
         table: &AtomTable,
         model: i32,
         runs: &[usize],
         sites: &[NumberedSite],
+        pairs_left: &mut usize,
     ) -> Option<Vec<i32>> {
         let sequence = &self.components;
+        let mut take = |pairs: usize| {
+            *pairs_left = pairs_left.checked_sub(pairs)?;
+            Some(())
+        };
+        take(sequence.len() + self.unobserved.len())?;
         let unobserved: Vec<_> = self.unobserved_in(model).collect();
         let observed = sites.get(..sequence.len().checked_sub(unobserved.len())?)?;
         let (rows, columns) = (observed.len() + 1, unobserved.len() + 1);
-        if rows.checked_mul(columns)? > PAIRS_MAX {
-            return None;
-        }
+        let pairs = rows
+            .checked_mul(columns)
+            .filter(|&pairs| pairs <= PAIRS_MAX)?;
+        take(pairs)?;
         let is_next = |i: usize, j: usize| {
             let wanted = sequence[i + j];
             let in_site = || {
