@@ -71,15 +71,17 @@ fn check_atoms(
     limits: &ReadLimits,
     other_atoms: usize,
 ) -> Result<()> {
-    let copies_of = |(id, generator_of): (&String, &Vec<u32>)| {
-        let operators = generator_of.iter();
+    let copies_of = |id: &str| -> u64 {
+        let listing = generators.by_chain.get(id).into_iter().flatten();
         let operators =
-            operators.map(|&generator| generators.operators[generator as usize].len() as u64);
-        (id.clone(), operators.sum())
+            listing.map(|&generator| generators.operators[generator as usize].len() as u64);
+        operators.sum()
     };
-    let copies: HashMap<String, u64> = generators.by_chain.iter().map(copies_of).collect();
+    // Of the chains of these ligands alone: each model asks, and generators may list many others.
+    let mut copies: HashMap<&str, u64> = HashMap::new();
     let atoms = ligands.iter().fold(other_atoms as u64, |sum, ligand| {
-        let copies = copies.get(chain_id(ligand)).copied().unwrap_or(0);
+        let id = chain_id(ligand);
+        let copies = *copies.entry(id).or_insert_with(|| copies_of(id));
         sum.saturating_add(copies.saturating_mul(ligand.atoms.len() as u64))
     });
     check(

@@ -21,6 +21,7 @@ fn are_linear(test: &str, cases: &[Case]) {
                 let text = text(parts);
                 let mut reader = Reader::new(ReadOptions {
                     chemistry: true,
+                    ligands: true,
                     ..everything()
                 });
                 counted(|| drop(reader.read_auto("a", text.as_bytes())));
@@ -159,6 +160,15 @@ fn reading_is_linear_in_the_file() {
             let models: String = (0..n).map(|model| row("A", 1, model)).collect();
             mmcif(&assembly(1, &format!("1 1 A\n{generators}")), &models)
         }),
+        (
+            "generators of other chains, and models with a ligand",
+            |n| {
+                let generators: String = (0..n).map(|id| format!("1 1 B{id}\n")).collect();
+                let model = |model| row("A", 1, model) + &format!("C1 XYZ A 900 {model} 90 2 3\n");
+                let models: String = (0..n).map(model).collect();
+                mmcif(&assembly(1, &format!("1 1 A\n{generators}")), &models)
+            },
+        ),
         ("generators of a name that many chains have", |n| {
             let generators = "1 1 A\n".repeat(n);
             let rows: String = (0..n)
