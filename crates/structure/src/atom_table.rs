@@ -184,6 +184,10 @@ pub(super) type ResidueName = (NameId, Option<i32>, u8, Text8);
 /// A link that the file states: two residues, each with the name of its atom.
 pub(super) type StatedLink = [(ResidueName, Text8); 2];
 
+/// The most links of a residue that are read: each model looks at those of its ligands, and a file may
+/// have many models.
+const LINKS_MAX: usize = 1_000;
+
 /// Index of a text in [`NameTable`].
 pub(super) type NameId = u32;
 
@@ -248,6 +252,8 @@ pub(super) struct AtomTable {
     /// The covalent links that the file states, if ligands are kept. Those with a metal may be among
     /// them.
     pub links: Vec<StatedLink>,
+    /// For each residue the indices of its links, of at most [`LINKS_MAX`].
+    pub links_of: HashMap<ResidueName, Vec<u32>>,
     /// The components whose atoms and bonds the file lists, if they are wanted.
     pub described_components: Option<Arc<ComponentMap>>,
     /// The bonds that CONECT records of a PDB file state, if they are wanted.
@@ -393,6 +399,12 @@ impl AtomTable {
     pub(super) fn add_link(&mut self, link: StatedLink) -> Result<()> {
         let (max, count) = (self.limits.residues_max, self.links.len() as u64 + 1);
         check("residues_max", max, count, || "the file has too many links")?;
+        for (residue, _) in &link {
+            let known = self.links_of.entry(*residue).or_default();
+            if known.len() < LINKS_MAX {
+                known.push(self.links.len() as u32);
+            }
+        }
         self.links.push(link);
         Ok(())
     }

@@ -158,8 +158,8 @@ impl LinkFinder {
         polymer: &HashSet<u32>,
     ) -> impl Iterator<Item = [LinkEnd; 2]> {
         let mut sites = HashMap::new();
-        let links = &model.table.links;
-        if !links.is_empty() {
+        let table = model.table;
+        if !table.links.is_empty() {
             for (index, residue) in (0..).zip(&self.residues) {
                 sites.entry(residue.name).or_insert(LinkEnd::Other(index));
             }
@@ -177,7 +177,12 @@ impl LinkFinder {
             (!is_metal).then_some(site)
         };
         let linked = move |[one, other]: &StatedLink| Some([site(one)?, site(other)?]);
-        links.iter().filter_map(linked)
+        // The links of these residues alone, as a file may have many, and many models. One of two of these
+        // residues comes twice.
+        let links = self.residues.iter();
+        let links = links.flat_map(|residue| table.links_of.get(&residue.name));
+        let links = links.flatten().map(|&link| &table.links[link as usize]);
+        links.filter_map(linked)
     }
 }
 

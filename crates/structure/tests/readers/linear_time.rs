@@ -169,6 +169,19 @@ fn reading_is_linear_in_the_file() {
                 mmcif(&assembly(1, &format!("1 1 A\n{generators}")), &models)
             },
         ),
+        ("links of other residues, and models with a ligand", |n| {
+            let link = |i: usize| {
+                let end = |number: usize| format!("C1   XYZ A{:4}", number % 9999);
+                format!(
+                    "LINK         {}                {}     1555   1555\n",
+                    end(i),
+                    end(i + 1)
+                )
+            };
+            let ligand = "HETATM    1  C1  XYZ A9999      90.000   0.000   0.000  1.00  9.00\n";
+            let models = (0..n).map(|i| alpha_carbon("GLY", 1, i) + ligand + "END\n");
+            (0..n).map(link).chain(models).collect()
+        }),
         ("generators of a name that many chains have", |n| {
             let generators = "1 1 A\n".repeat(n);
             let rows: String = (0..n)
