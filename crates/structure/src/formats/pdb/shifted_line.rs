@@ -111,11 +111,11 @@ fn unshifted(line: &[u8], shift: usize, last: LastResidue) -> Result<ShiftedLine
     let serial = serial.split(|byte| !byte.is_ascii_digit()).next();
     let serial = serial.unwrap_or_default().len().saturating_sub(5);
     if serial > 0 && is_digits(&line[11..11 + serial]) {
-        let one = without(line, 11, serial);
         return if serial == shift {
-            Ok(one)
+            Ok(without(line, 11, shift))
         } else {
-            unshifted(&one.columns, shift - serial, last)
+            let line = [&line[..11], &line[11 + serial..]].concat();
+            unshifted(&line, shift - serial, last)
         };
     }
     // A number, an insertion code and three blanks must follow a wide component or chain.

@@ -309,6 +309,22 @@ fn wide_fields_shift_the_others() {
 }
 
 #[test]
+fn a_line_with_two_wide_fields_keeps_its_element() {
+    let plain = edit(&ubiquitin(), |line| match columns_of(line, 13, 16) {
+        " SD " => with(line, 77, "SE"),
+        _ => line.to_owned(),
+    });
+    let corrected = |text: &str| read(text).findings.count(Check::CorrectedElements);
+    assert_eq!(corrected(&plain), 1);
+    let text = widened(&plain, 22, 22, |_| "ABCD".to_owned());
+    let text = widened(&text, 7, 11, |line| {
+        format!("1{:0>5}", columns_of(line, 7, 11).trim())
+    });
+    assert_eq!(corrected(&text), 1);
+    assert_eq!(chain(&read(&text)), "ABCD");
+}
+
+#[test]
 fn a_line_that_may_mean_two_things_is_refused_with_the_cause() {
     // Chain A1 and number 1000, or chain A and number 11000, from the first line on.
     let text = widened(&ubiquitin(), 22, 26, |line| {
