@@ -57,7 +57,7 @@ impl InputList {
         if line.is_empty() {
             return Ok(None);
         }
-        if line.len() as u64 == limit {
+        if line.len() as u64 == limit && !line.ends_with(b"\n") {
             let error = Error::input(format!(
                 "a line of the list has more than {LIST_LINE_BYTES_MAX} bytes"
             ));

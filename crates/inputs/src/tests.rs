@@ -192,6 +192,13 @@ fn a_file_that_is_no_list_is_an_error() {
 }
 
 #[test]
+fn a_list_may_have_lines_as_long_as_the_limit() {
+    let comment = format!("#{}", "x".repeat(65_535));
+    let text = format!("{comment}\n1.pdb\n{comment}");
+    assert_eq!(listed(text.as_bytes(), &["1.pdb"]), ["1.pdb"]);
+}
+
+#[test]
 #[cfg(unix)]
 fn names_that_are_not_utf_8_are_found_in_folders_globs_lists_and_items() {
     use std::os::unix::ffi::OsStrExt;
