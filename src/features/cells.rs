@@ -248,8 +248,8 @@ impl Cells<'_> {
         self.start[cells.start] == self.start[cells.end - 1]
     }
 
-    /// Runs of sorted atoms that include all atoms within `reach` of `point`, which must lie in the
-    /// grid.
+    /// Runs of sorted atoms that include all atoms within `reach` of `point`, both in 0.001 A; the point must
+    /// lie in the grid.
     pub(super) fn runs(
         &self,
         grid: &Grid,

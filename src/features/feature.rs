@@ -127,8 +127,8 @@ impl SettingField<'_> {
     /// Sets the field, whose key is `key`, to a value of its type.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a value of another type, an integer out of
-    /// range, or an unknown word.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a value of another type, an integer or a length
+    /// out of range, or an unknown word.
     pub(super) fn set(self, key: &str, value: &Setting) -> Result<()> {
         match (self, value) {
             (SettingField::Length(field, max), Setting::Length(length, _)) => {

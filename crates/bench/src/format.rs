@@ -3,12 +3,13 @@
 /// Shown in place of a missing number.
 pub(crate) const NONE: &str = "\u{2013}";
 
-/// Three digits: `0.123`, `12.3`, `1234`.
+/// Three digits, of them at most three decimals: `0.123`, `0.012`, `12.3`; all digits of a larger number: `1234`.
 pub fn digits(value: f64) -> String {
     if !value.is_finite() {
         return NONE.to_owned();
     }
     let size = value.abs();
+    // A value that rounds up to one more digit has one decimal less.
     let decimals = match size {
         _ if size == 0.0 || size >= 99.95 => 0,
         _ if size >= 9.995 => 1,

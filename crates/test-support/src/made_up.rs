@@ -86,8 +86,9 @@ pub fn structure(residues: usize, seed: u64) -> Structure {
 }
 
 /// An atom among a ring of others that each bury little of it, with a probe of 1.4 A: a CA or CB (1.88 A)
-/// reaches this N (1.64 A) up to 6.32 A. Its middle circles have 14 or more open arcs; a lane of the kernel
-/// has room for `ARCS` of `kernels/lee_richards.cuh`, which are 8.
+/// reaches this N (1.64 A) up to 6.32 A. With 3, 16 or 20 slices its middle circles have 13 open arcs or more; a
+/// lane of the kernel has room for `ARCS` of `kernels/lee_richards.cuh`, which are 8. Nine residues have 16 CA
+/// and CB: the arcs of twice as many merge to nine. The ring is tilted by 0.2 A, so that slices differ.
 pub fn ring() -> Structure {
     let mut s = structure(9, 3);
     let count = s.xyz.len() - 1;

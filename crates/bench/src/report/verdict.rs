@@ -424,20 +424,19 @@ fn latency(points: &[MergedPoint]) -> Option<(String, String)> {
     Some((format!("{closed}{}.", open.unwrap_or_default()), figure))
 }
 
-/// A sentence on what bounds each workload at its base point.
+/// A sentence on what bounds each workload at its base point. Work on files has sentences of its own
+/// ([`files`]).
 fn bounds(points: &[MergedPoint]) -> Option<String> {
-    let mut seen: Vec<&str> = Vec::new();
     let mut bounded: Vec<String> = Vec::new();
     for base in bases(points) {
         let name = base.facts.workload.as_str();
-        if is_of_files(&base.facts) || seen.contains(&name) {
+        if is_of_files(&base.facts) {
             continue;
         }
         let Some(figures) = base.figures() else {
             continue;
         };
         if let Some(bound) = bound(figures, &base.facts) {
-            seen.push(name);
             let share = format::percent(bound.share);
             let of = match bound.reached {
                 Some((.., unit)) if unit != "ns" => "its limit",
@@ -450,7 +449,6 @@ fn bounds(points: &[MergedPoint]) -> Option<String> {
                 bound.name
             ));
         } else if let Some(why) = why_not_determined(figures, &base.facts) {
-            seen.push(name);
             bounded.push(format!("{} not determined: {why}", workload(name)));
         }
     }

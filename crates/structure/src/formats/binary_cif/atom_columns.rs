@@ -164,7 +164,7 @@ impl AtomColumns<'_> {
         Some((axes.map(|axis| axis.milli), any_rounded))
     }
 
-    /// Coordinates in 0.001 A, and whether one was rounded.
+    /// The coordinates of a row in 0.001 A, in columns of any form, and whether one was rounded.
     #[inline(never)]
     fn coordinates(&self, row: usize) -> Result<([i32; 3], bool)> {
         let (mut xyz, mut any_rounded) = ([0; 3], false);
@@ -172,6 +172,7 @@ impl AtomColumns<'_> {
             .iter_mut()
             .zip([AtomSiteItem::X, AtomSiteItem::Y, AtomSiteItem::Z])
         {
+            // Never: a file that lacks one was refused when its columns were found.
             let Some(column) = self.column(item) else {
                 continue;
             };
