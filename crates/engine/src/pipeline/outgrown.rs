@@ -4,7 +4,7 @@
 use super::batch::{Batch, Location, beyond};
 use super::counters::add;
 use super::download::Outgrown;
-use super::slot::{Free, Slot};
+use super::slot::{Failed, Free, Slot};
 use super::stages::Shared;
 use super::unwinding::catch_and_log;
 use crate::error::{Error, ErrorKind, ErrorScope, Result};
@@ -50,7 +50,8 @@ impl<W: Workload> Shared<W> {
         slot
     }
 
-    /// Runs an item again in a batch of this extent.
+    /// Runs an item again in a batch of this extent. If a supervised device is lost with it, that is restarted,
+    /// and the item runs again or is quarantined, as any other.
     fn run_alone(
         &self,
         slot: Slot<Free>,
@@ -69,7 +70,8 @@ impl<W: Workload> Shared<W> {
             extent,
         });
         alone.entries.push(entry);
-        let mut ran = self.run_and_read(slot, alone);
+        let ran = self.run_and_read(slot, alone);
+        let (mut slot, mut alone) = (ran.slot, ran.batch);
         let output = match ran.results {
             Ok((mut outputs, again)) if again.is_empty() => {
                 outputs.pop().expect("a result for the entry")
@@ -82,14 +84,44 @@ impl<W: Workload> Shared<W> {
                 ))
             }
             Err(error) => {
-                if error.scope() >= ErrorScope::Device {
-                    self.lose_device(ran.slot.device(), &error);
-                }
-                Err(error)
+                let failed = Failed {
+                    error,
+                    batch: alone,
+                    slot,
+                };
+                let output;
+                (slot, alone, output) = self.run_lost_alone(failed);
+                output
             }
         };
-        let entry = ran.batch.entries.pop().expect("the entry was pushed above");
+        let entry = alone.entries.pop().expect("the entry was pushed above");
         batch.entries.insert(index, entry);
-        (ran.slot, output)
+        (slot, output)
+    }
+
+    /// The result of an item that ran alone and failed, with its slot and its batch. Runs it again if its device
+    /// was lost and can be restarted.
+    fn run_lost_alone(
+        &self,
+        failed: Failed<Box<Batch<W>>>,
+    ) -> (Slot<Free>, Box<Batch<W>>, Result<W::Output>) {
+        if !self.comes_back(&failed) {
+            let Failed { error, batch, slot } = failed;
+            if error.scope() >= ErrorScope::Device {
+                self.lose_device(slot.device(), &error);
+            }
+            return (slot, batch, Err(error));
+        }
+        match self.run_again(failed) {
+            Ok(done) => {
+                let (slot, mut batch) = done.release();
+                let output = batch.settled.pop().flatten();
+                (slot, batch, output.expect("every entry is settled"))
+            }
+            Err(failed) => {
+                let Failed { error, batch, slot } = *failed;
+                (slot, batch, Err(error))
+            }
+        }
     }
 }

@@ -104,7 +104,7 @@ impl<W: Workload> Shared<W> {
 
     /// Runs a lost batch again, without the items that lose the device, and leaves the device
     /// running for the next batch. Restarts the device as often as that takes.
-    fn run_again(&self, failed: Failed<Box<Batch<W>>>) -> Finished<Box<Batch<W>>> {
+    pub(super) fn run_again(&self, failed: Failed<Box<Batch<W>>>) -> Finished<Box<Batch<W>>> {
         let (error, number) = (&failed.error, failed.batch.number);
         tracing::warn!(%error, batch = number, "the device was lost; the batch runs again");
         let finished = self.hunt(failed);

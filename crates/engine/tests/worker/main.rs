@@ -10,6 +10,7 @@ use tapeloop_test_support::random;
 
 mod conformance;
 mod faults;
+mod outgrown;
 mod resident;
 mod several;
 mod slots;
@@ -56,7 +57,11 @@ fn serve_as_worker() {
                 kill(std::process::id());
             }
             let mut twins = tapeloop_conformance::twins();
-            twins.extend([("fated", fated as Twin), ("fated_in_place", fated_in_place)]);
+            twins.extend([
+                ("fated", fated as Twin),
+                ("fated_in_place", fated_in_place),
+                ("fated_alone", outgrown::fated_alone),
+            ]);
             // SAFETY: a backend of this test started the program.
             unsafe { serve(&twins) }.unwrap();
         }
