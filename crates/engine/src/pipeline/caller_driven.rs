@@ -373,8 +373,17 @@ impl<W: Workload> Pipeline<W> {
         }
     }
 
-    /// Reads the results of a batch into `done`, frees its slot, and starts the next batch.
+    /// Reads the results of a batch into `done`, frees its slot, and starts the next batch. A batch whose device
+    /// was lost for good comes before those that wait, if another device can run it.
     fn take_back(&mut self, finished: Finished<Box<Batch<W>>>) {
+        let finished = match finished {
+            Err(failed) if self.shared.moves_on(&failed) => {
+                let batch = self.shared.take_off(*failed);
+                self.waiting.push_front(batch);
+                return self.start_next();
+            }
+            finished => finished,
+        };
         let taken = (self.shared).take_back(finished, &mut self.outputs, None);
         self.ring.put_free(taken.slot);
         let mut batch = taken.batch;

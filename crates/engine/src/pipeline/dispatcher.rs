@@ -388,12 +388,7 @@ impl<W: Workload> Dispatcher<W> {
 
     /// Queues a batch again whose device was lost for good. Returns the next batch that can start.
     fn move_on(&self, failed: Failed<Box<Batch<W>>>) -> Next<W> {
-        let Failed { error, batch, slot } = failed;
-        let number = batch.number;
-        tracing::warn!(%error, batch = number, "the batch runs on another device");
-        add(&self.shared.counters.finished.reruns, 1);
-        // No batch is given to a lost device.
-        drop(slot);
+        let batch = self.shared.take_off(failed);
         let mut queue = self.queue.lock();
         queue.put_back(batch);
         self.next(&mut queue)

@@ -489,8 +489,7 @@ impl<W: Workload> Queue<W> {
     }
 
     /// Takes a batch back whose device was lost.
-    pub(super) fn put_back(&mut self, mut batch: Box<Batch<W>>) {
-        (batch.closed_at, batch.handed_over_at) = (Some(Instant::now()), None);
+    pub(super) fn put_back(&mut self, batch: Box<Batch<W>>) {
         self.lost.push_back(batch);
     }
 

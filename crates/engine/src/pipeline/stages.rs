@@ -368,6 +368,21 @@ impl<W: Workload> Shared<W> {
         unpack(&self.program, threads, slot, slot.batch(), outputs, &leases)
     }
 
+    /// Takes a batch that runs on another device ([`Shared::moves_on`]) out of its slot, which is dropped, as no
+    /// batch is given to a lost device.
+    pub(super) fn take_off(&self, failed: Failed<Box<Batch<W>>>) -> Box<Batch<W>> {
+        let Failed {
+            error,
+            mut batch,
+            slot: _,
+        } = failed;
+        let number = batch.number;
+        tracing::warn!(%error, batch = number, "the batch runs on another device");
+        add(&self.counters.finished.reruns, 1);
+        (batch.closed_at, batch.handed_over_at) = (Some(Instant::now()), None);
+        batch
+    }
+
     /// Takes a device out of use. The engine ends with its last device, and with any device that is
     /// not supervised, since a fault there ends CUDA for the whole process.
     pub(super) fn lose_device(&self, device: usize, error: &Error) {

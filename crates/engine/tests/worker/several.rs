@@ -10,13 +10,12 @@ fn engine(config: &EngineConfig) -> ([Arc<WorkerBackend>; 2], Engine<Scale>) {
     (workers.map(|(worker, _)| worker), engine)
 }
 
-/// An engine on two workers, of which the second cannot be started again.
-fn engine_with_one_start_of_the_second() -> ([Arc<WorkerBackend>; 2], Engine<Scale>) {
+/// Two workers, of which the second cannot be started again.
+fn workers_with_one_start_of_the_second() -> [Arc<WorkerBackend>; 2] {
     // Another name of this program, which is gone when the worker is to start again.
     let folder = tempfile::tempdir().unwrap();
     let name = folder.path().join("worker");
     std::os::unix::fs::symlink(std::env::current_exe().unwrap(), &name).unwrap();
-    let (first, backend) = open();
     let second = Arc::new(
         WorkerBackend::open(WorkerOptions {
             // SAFETY: it is this program, which serves.
@@ -25,10 +24,16 @@ fn engine_with_one_start_of_the_second() -> ([Arc<WorkerBackend>; 2], Engine<Sca
         })
         .unwrap(),
     );
+    [open().0, second]
+}
+
+/// An engine on two workers, of which the second cannot be started again.
+fn engine_with_one_start_of_the_second() -> ([Arc<WorkerBackend>; 2], Engine<Scale>) {
+    let workers = workers_with_one_start_of_the_second();
+    let backends = (workers.each_ref()).map(|worker| Arc::clone(worker) as Arc<dyn Backend>);
     let config = EngineConfig::new([64, 8]);
-    let backends = [backend, Arc::clone(&second) as Arc<dyn Backend>];
     let engine = Engine::new(Scale::new(2.0), &backends, pool(), &config).unwrap();
-    ([first, second], engine)
+    (workers, engine)
 }
 
 /// Runs all items, and calls `at` with the number of each that has come back.
@@ -91,6 +96,43 @@ fn the_batches_of_a_worker_that_cannot_be_started_again_run_on_the_other() {
         assert_eq!(ticket.wait().unwrap().result.unwrap().0, doubled(item));
     }
     assert_eq!(engine.counters().restarts, 1);
+}
+
+#[test]
+fn the_batches_of_a_pipeline_move_to_the_other_worker_too() {
+    let [first, second] = workers_with_one_start_of_the_second();
+    let killed = second.process_id().unwrap();
+    let backends = [first, second].map(|worker| worker as Arc<dyn Backend>);
+    let mut config = EngineConfig::new([64, 8]);
+    config.slots = 1;
+    let mut pipeline = Pipeline::new(Scale::new(2.0), &backends, pool(), &config).unwrap();
+    let items = vectors(200);
+    let mut back = 0;
+    for (number, item) in items.iter().enumerate() {
+        if number == 100 {
+            kill(killed);
+        }
+        while pipeline.submit(item.clone()).is_err() {
+            pipeline
+                .wait()
+                .map(|(number, done)| check(&items, number, done));
+            back += 1;
+        }
+    }
+    while let Some((number, done)) = pipeline.wait() {
+        check(&items, number, done);
+        back += 1;
+    }
+    assert_eq!(back, items.len());
+    let counters = pipeline.counters();
+    assert!(counters.reruns >= 1, "{counters:?}");
+    assert_eq!((counters.batches_failed, counters.items_rejected), (0, 0));
+}
+
+/// Checks the result of the item with this number.
+fn check(items: &[Vec<f32>], number: u64, done: Completion<Scale>) {
+    assert_eq!(done.item, items[number as usize]);
+    assert_eq!(done.result.unwrap().0, doubled(&done.item));
 }
 
 #[test]
