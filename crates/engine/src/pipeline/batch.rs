@@ -41,6 +41,11 @@ impl<W: Workload> Entry<W> {
     pub(crate) fn item(&self) -> &W::Item {
         self.item.as_ref().expect("the item was not cancelled")
     }
+
+    /// The error that rejected it before its batch failed with `error`, or else that one.
+    pub(crate) fn error_or(&self, error: &Error) -> Error {
+        self.location.as_ref().err().unwrap_or(error).clone()
+    }
 }
 
 /// Entries that run on the device together.

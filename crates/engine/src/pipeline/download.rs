@@ -38,7 +38,8 @@ pub(crate) fn unpack<W: Workload, B>(
     let outgrown = match find_outgrown(program, batch, &views) {
         Ok(outgrown) => outgrown,
         Err(error) => {
-            outputs.extend(batch.entries.iter().map(|_| Err(error.clone())));
+            let entries = batch.entries.iter();
+            outputs.extend(entries.map(|entry| Err(entry.error_or(&error))));
             return Vec::new();
         }
     };

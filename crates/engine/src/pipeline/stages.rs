@@ -316,14 +316,10 @@ impl<W: Workload> Shared<W> {
                 } = *failed;
                 slot.clear_inputs();
                 // Entries that have a result keep it.
-                let entry_error =
-                    |entry: &Entry<W>| entry.location.as_ref().err().unwrap_or(&error).clone();
                 let mut settled = std::mem::take(&mut batch.settled).into_iter();
-                let output = |entry| {
-                    settled
-                        .next()
-                        .flatten()
-                        .unwrap_or_else(|| Err(entry_error(entry)))
+                let output = |entry: &Entry<W>| {
+                    let settled = settled.next().flatten();
+                    settled.unwrap_or_else(|| Err(entry.error_or(&error)))
                 };
                 outputs.extend(batch.entries.iter().map(output));
                 Taken {

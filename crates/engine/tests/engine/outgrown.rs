@@ -9,7 +9,7 @@ use tapeloop_engine::pipeline::{EngineConfig, Packer, Pipeline, Ring, Wait};
 use tapeloop_engine::record::{Buffer, HEADER_ITEMS, Kernel, Recorder, TwinLaunch, Uniform};
 use tapeloop_engine::replay::Policy;
 use tapeloop_engine::workload::{BatchItem, Completion, Extent, ReadViews, Workload, WriteViews};
-use tapeloop_engine::{Engine, ErrorKind, Result};
+use tapeloop_engine::{Engine, Error, ErrorKind, Result};
 
 /// Room for the divisors of a prime.
 const ROOM: u32 = 2;
@@ -17,6 +17,9 @@ const ROOM: u32 = 2;
 /// A number that asks for more room in each run, and one for which the workload panics.
 const INSATIABLE: u32 = 13;
 const PANICS: u32 = 17;
+
+/// A number whose extent is an error.
+const REJECTED: u32 = 0;
 
 /// The divisors of numbers, in ascending order, as `T`.
 struct Divisors<T = Vec<u32>>(Kernel, PhantomData<fn() -> T>);
@@ -83,8 +86,11 @@ impl<T: From<Found> + Send + 'static> Workload for Divisors<T> {
         &["numbers", "divisors"]
     }
 
-    fn extent(&self, _: &u32) -> Result<Extent> {
-        Ok(Extent::from([1, ROOM]))
+    fn extent(&self, number: &u32) -> Result<Extent> {
+        match *number {
+            REJECTED => Err(Error::new(ErrorKind::Capacity, "planted")),
+            _ => Ok(Extent::from([1, ROOM])),
+        }
     }
 
     fn record(&self, recorder: &mut Recorder, _: &DeviceInfo) -> Result<Buffers> {
@@ -223,14 +229,17 @@ fn a_workload_that_panics_over_the_room_fails_its_batch_alone() {
     let mut config = config();
     config.slots = 1;
     let mut pipeline = Pipeline::new(<Divisors>::new(), &[cpu()], pool(), &config).unwrap();
-    for batch in [[12, PANICS], [12, 18]] {
+    for batch in [[12, REJECTED, PANICS], [12, REJECTED, 18]] {
         for item in batch {
             pipeline.submit(item).unwrap();
         }
         pipeline.flush();
         for _ in batch {
             let (_, done) = pipeline.wait().unwrap();
-            if batch.contains(&PANICS) {
+            if done.item == REJECTED {
+                // It has its own error in both.
+                assert_eq!(done.result.unwrap_err().kind(), ErrorKind::Capacity)
+            } else if batch.contains(&PANICS) {
                 assert_eq!(done.result.unwrap_err().kind(), ErrorKind::Input)
             } else {
                 assert_eq!(done.result.unwrap().len(), 6)

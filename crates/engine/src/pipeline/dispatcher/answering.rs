@@ -70,13 +70,12 @@ impl<W: Workload> Dispatcher<W> {
     #[cfg(not(loom))]
     /// Ends the engine, and answers the batches that have no slot with the reason.
     pub(in crate::pipeline) fn end_and_answer_waiting(&self, reason: Error) {
-        use crate::pipeline::{batch::Entry, counters::add};
+        use crate::pipeline::counters::add;
         self.shared.ended.end(reason.clone());
         let waiting: Vec<_> = self.queue.lock().clear().collect();
         for batch in waiting {
-            let error =
-                |entry: &Entry<W>| Err(entry.location.as_ref().err().unwrap_or(&reason).clone());
-            let mut outputs = batch.entries.iter().map(error).collect();
+            let entries = batch.entries.iter();
+            let mut outputs = entries.map(|entry| Err(entry.error_or(&reason))).collect();
             let rejected = batch.entries.len() - batch.taken_out as usize;
             add(&self.shared.counters.finished.items_rejected, rejected);
             self.answer(batch, Some(reason.clone()), &mut outputs);
