@@ -243,7 +243,7 @@ impl ReadyBuckets {
                 }
             }
         }
-        self.fall_back_to_launches(slot, bucket, error)?;
+        self.fall_back_to_launches(slot, bucket, error, replay)?;
         replay.as_launches = 1;
         Ok(bucket)
     }
@@ -253,9 +253,10 @@ impl ReadyBuckets {
     /// # Errors
     /// The errors of [`Executor::new`](super::Executor::new).
     pub(super) fn make_ready(&mut self, slot: &mut dyn DeviceSlot, bucket: usize) -> Result<()> {
-        match self.try_ready(slot, bucket, &mut Replay::default())? {
+        let mut replay = Replay::default();
+        match self.try_ready(slot, bucket, &mut replay)? {
             None => Ok(()),
-            Some(error) => self.fall_back_to_launches(slot, bucket, error),
+            Some(error) => self.fall_back_to_launches(slot, bucket, error, &mut replay),
         }
     }
 
@@ -266,6 +267,7 @@ impl ReadyBuckets {
         slot: &mut dyn DeviceSlot,
         bucket: usize,
         error: Error,
+        replay: &mut Replay,
     ) -> Result<()> {
         let state = &mut self.states[bucket];
         if self.policy.fallback != Fallback::Launches {
@@ -276,6 +278,9 @@ impl ReadyBuckets {
         if state.ready.is_some() {
             return Ok(());
         }
+        // Another bucket may have taken the room that was made for the graph, or none was made for a graph
+        // that is not tried again yet.
+        replay.dropped += self.make_room(slot);
         self.make(slot, bucket, Mode::Stream)
     }
 

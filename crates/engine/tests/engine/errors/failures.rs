@@ -188,6 +188,26 @@ fn of_a_thousand_batches_ten_that_lack_memory_for_their_graph_fail() {
     assert!(failed.into_iter().eq((0..10).map(|k| 100 * k + 50)));
 }
 
+#[test]
+fn buckets_that_run_as_launches_count_for_the_limit_of_ready_ones() {
+    // The graphs of the two largest buckets are refused when the third is first used.
+    let faults = [2, 3].map(|graph| Fault::Graph { graph });
+    let (_, backend) = sim(faults.to_vec());
+    let mut config = config();
+    (config.slots, config.policy.ready_max) = (1, 2);
+    (config.policy.warm_up, config.policy.fallback) = (false, Fallback::Launches);
+    config.batch = Extent::from([1]);
+    config.buckets = [1, 2, 4, 8].map(|length| Extent::from([length])).to_vec();
+    let engine = engine(&backend, &config);
+    let mut evictions = Vec::new();
+    for length in [1, 2, 4, 8] {
+        ask(&engine, long(5, length)).unwrap();
+        evictions.push(engine.counters().bucket_evictions);
+    }
+    assert_eq!(evictions, [0, 0, 1, 2]);
+    assert_eq!(engine.counters().batches_as_launches, 2);
+}
+
 /// Scales vectors, and reads the results of a batch at once. The first element of a vector says
 /// what goes wrong there.
 struct WholeBatches(Scale);
