@@ -146,10 +146,12 @@ impl<W: Workload> Queue<W> {
         }
     }
 
-    /// Adds items that wait where there is room, unless it is the turn of threads.
+    /// Adds items that wait where there is room, unless it is the turn of threads. If the engine has ended,
+    /// refuses them whosever turn it is: threads use no turn then.
     #[inline]
     pub(in crate::pipeline) fn admit_waiting(&mut self, shared: &Shared<W>) -> Option<Admitted<W>> {
-        if self.is_turn_of_threads || !self.waiting_items.is_some() {
+        let is_turn_of_threads = self.is_turn_of_threads && !shared.ended.has_ended();
+        if is_turn_of_threads || !self.waiting_items.is_some() {
             return None;
         }
         let mut admitted = Admitted::default();
@@ -201,5 +203,70 @@ impl<W: Workload> Queue<W> {
         let result = Err(expiry_error());
         reply.complete(std::iter::once(Some(Completion { item, result })));
         ticket
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::backend::{Backend, cpu::CpuBackend};
+    use crate::pipeline::build::build;
+    use crate::pipeline::config::EngineConfig;
+    use crate::pipeline::dispatcher::Dispatcher;
+    use crate::pipeline::ticket::{EngineRef, TicketEngine};
+    use crate::record::{Buffer, DeviceInfo, Kernel, Recorder};
+    use crate::workload::{ReadViews, WriteViews};
+    use std::sync::{Arc, Weak};
+
+    /// Takes no input, and returns a seven.
+    struct Sevens;
+
+    impl Workload for Sevens {
+        type Item = ();
+        type Output = u8;
+        type Buffers = Buffer<u8>;
+
+        fn axes(&self) -> &'static [&'static str] {
+            &["numbers"]
+        }
+        fn extent(&self, (): &()) -> Result<Extent> {
+            Ok(Extent::from([1]))
+        }
+        fn record(&self, recorder: &mut Recorder, _: &DeviceInfo) -> Result<Buffer<u8>> {
+            let sevens = Kernel::new("sevens").writes::<u8>("y");
+            let sevens = sevens.twin(|launch| launch.write::<u8>().fill(7));
+            let y = recorder.download_buffer("y", 0, 1);
+            recorder.launch(&sevens, 1, &[y.into()]);
+            recorder.download(y);
+            Ok(y)
+        }
+        fn write(&self, _: &Buffer<u8>, (): &(), _: Extent, _: &mut WriteViews<'_>) -> Result<()> {
+            Ok(())
+        }
+        fn read(&self, y: &Buffer<u8>, (): &(), _: Extent, views: &ReadViews<'_>) -> Result<u8> {
+            Ok(views.get(*y)[0])
+        }
+    }
+
+    #[test]
+    fn the_end_refuses_items_of_tasks_in_the_turn_of_threads_too() {
+        let threads = rayon::ThreadPoolBuilder::new().num_threads(1).build();
+        let backends = [Arc::new(CpuBackend::inline()) as Arc<dyn Backend>];
+        let config = EngineConfig::new([1]);
+        let built = build(Sevens, &backends, Arc::new(threads.unwrap()), &config).unwrap();
+        let owner = EngineRef {
+            engine: Weak::<Dispatcher<Sevens>>::new() as Weak<dyn TicketEngine<Sevens>>,
+            helps: false,
+        };
+        let mut queue = Queue::new(&built.shared, built.slots, &config, owner);
+        let options = SubmitOptions::default();
+        let (id, _) = queue.wait(((), Ok(Extent::from([1]))), options, Waker::noop().clone());
+        // A thread that sleeps was given the turn, and sees the end when it wakes.
+        queue.is_turn_of_threads = true;
+        assert!(queue.admit_waiting(&built.shared).is_none());
+        built.shared.ended.close();
+        let admitted = queue.next(&built.shared).admitted.unwrap();
+        assert_eq!((admitted.refused.len(), admitted.wakers.len()), (1, 1));
+        assert!(queue.outcome(id).unwrap().is_err());
     }
 }
