@@ -8,7 +8,7 @@ use tapeloop_engine::backend::cpu::CpuBackend;
 use tapeloop_engine::backend::{Backend, ThreadPoolBuilder};
 use tapeloop_engine::memory::{Pool, PoolConfig};
 use tapeloop_engine::pipeline::{Engine, EngineConfig, Ring, Wait};
-use tapeloop_engine::record::{Buffer, Kernel, Recorder, Recording};
+use tapeloop_engine::record::{Access, Buffer, Kernel, Recorder, Recording};
 use tapeloop_engine::replay::{Buckets, Policy};
 use tapeloop_engine::workload::Extent;
 use tapeloop_engine::{Bindings, Error, ErrorKind};
@@ -217,6 +217,20 @@ fn memory_that_is_written_is_no_input() {
     let done = ring.wait().unwrap();
     ring.release(done);
     buffer.upload(&[0.0; 16]).unwrap();
+}
+
+#[test]
+fn a_slot_does_not_keep_memory_whose_copy_was_refused() {
+    let backend = cpu();
+    let pool = Pool::new(Arc::clone(&backend), PoolConfig::development());
+    let (mut ring, x, _) = halving_ring(&backend);
+    let buffer = pool.device::<f32>(16, "numbers").unwrap();
+    let mut slot = ring.acquire().unwrap();
+    let written = buffer.view().allocation().lease(Access::Write).unwrap();
+    let refused = slot.copy_in(x, 0, buffer.view()).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Usage);
+    drop((written, buffer));
+    assert_eq!(pool.stats().device.parked_bytes, 0, "it is kept no longer");
 }
 
 #[test]

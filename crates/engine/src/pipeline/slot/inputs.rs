@@ -93,7 +93,6 @@ impl Core {
             )
             .fix("declare an upload buffer for what is on the host"));
         }
-        self.device_slot.adopt(from.allocation())?;
         if let Some(last) = self.inputs.parts.last_mut()
             && let Contents::Memory { view, .. } = &mut last.contents
             && last.to == to
@@ -104,6 +103,8 @@ impl Core {
             return Ok(());
         }
         let lease = from.allocation().lease(Access::Read)?;
+        // Nothing fails after it: `disown_inputs` takes back what the parts name alone.
+        self.device_slot.adopt(from.allocation())?;
         self.inputs.parts.push(InputPart {
             to,
             start,
