@@ -6,7 +6,7 @@ use tapeloop_engine::record::{Buffer, Kernel, Recorder};
 use tapeloop_engine::workload::{
     DeviceInputs, DeviceLeased, Extent, ReadViews, Workload, WriteViews,
 };
-use tapeloop_engine::{DeviceInfo, Result};
+use tapeloop_engine::{DeviceInfo, Error, Result};
 
 /// Elements on the host or on the device.
 #[derive(Debug)]
@@ -21,6 +21,8 @@ pub enum Data {
     After(AfterEvent),
     /// An item of this many elements that names no memory.
     Nothing(usize),
+    /// An item of this many elements whose `write` fails.
+    Unwritable(usize),
 }
 
 /// Device memory, and the handle of the event before which it is written.
@@ -44,7 +46,10 @@ impl Data {
         match self {
             Data::Host(values) => values.len(),
             Data::Kept(kept) => kept.len(),
-            Data::View(_, len) | Data::After(AfterEvent { len, .. }) | Data::Nothing(len) => *len,
+            Data::View(_, len)
+            | Data::After(AfterEvent { len, .. })
+            | Data::Nothing(len)
+            | Data::Unwritable(len) => *len,
         }
     }
 }
@@ -121,8 +126,10 @@ impl Workload for Chained {
         _: Extent,
         views: &mut WriteViews<'_>,
     ) -> Result<()> {
-        if let Data::Host(values) = item {
-            views.take(*x).copy_from_slice(values);
+        match item {
+            Data::Host(values) => views.take(*x).copy_from_slice(values),
+            Data::Unwritable(_) => return Err(Error::input("planted")),
+            _ => {}
         }
         Ok(())
     }
@@ -141,7 +148,7 @@ impl Workload for Chained {
                 // SAFETY: the caller of `Data::after` keeps the event.
                 inputs.wait_for(unsafe { ExternalEvent::from_raw(*event) })
             }
-            Data::Host(_) | Data::Nothing(_) => Ok(()),
+            Data::Host(_) | Data::Nothing(_) | Data::Unwritable(_) => Ok(()),
         }
     }
 

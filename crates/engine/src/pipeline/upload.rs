@@ -72,7 +72,7 @@ pub(super) fn write<W: Workload>(
     write_uploads(program, threads, slot, batch);
     slot.clear_inputs();
     if !program.inputs.is_empty() {
-        take_inputs(program, slot, &mut batch.entries);
+        take_inputs(program, slot, batch);
     }
 }
 
@@ -99,18 +99,23 @@ fn write_uploads<W: Workload>(
     }
 }
 
-/// Takes the device memory that items are copied from.
+/// Takes the device memory that items are copied from. Sets the parts of items that could not be written
+/// to zero, which [`write_uploads`] has done with their uploads.
 fn take_inputs<W: Workload>(
     program: &RecordedWorkload<W>,
     slot: &mut Slot<Filling>,
-    entries: &mut [Entry<W>],
+    batch: &mut Batch<W>,
 ) {
     let (workload, buffers) = (&program.workload, &program.buffers);
     let _inside = program.inside();
-    for entry in entries {
+    // Items lie side by side, so a gap between two of them is where items were that have no location any more.
+    let mut end = Extent::default();
+    for entry in &mut batch.entries {
         let Ok(Location { offset, extent }) = entry.location else {
             continue;
         };
+        zero_inputs(program, slot, end, gap(end, offset));
+        end = offset.wrapping_add(extent);
         let taken = catch_as_input(|| {
             let mut inputs = DeviceInputs::new(&program.inputs, offset, extent, slot);
             workload.device_inputs(buffers, entry.item(), &mut inputs)?;
@@ -124,14 +129,24 @@ fn take_inputs<W: Workload>(
             })
         });
         if let Err(error) = taken {
-            zero_item(program, slot, offset, extent);
+            zero_inputs(program, slot, offset, extent);
+            for upload in program.uploads.buffers() {
+                let (_, part) = program.uploads.part(upload, offset, extent);
+                slot.upload_mut(upload)[part].fill(0);
+            }
             entry.location = Err(error.within("device_inputs"));
         }
     }
+    zero_inputs(program, slot, end, gap(end, batch.total));
 }
 
-/// Sets an item's parts of the buffers that it writes to zero.
-fn zero_item<W: Workload>(
+/// The extent between the end of an item and the start of a later one.
+fn gap(end: Extent, start: Extent) -> Extent {
+    start.checked_sub(end).expect("items ascend in their batch")
+}
+
+/// Sets a part of all input buffers to zero.
+fn zero_inputs<W: Workload>(
     program: &RecordedWorkload<W>,
     slot: &mut Slot<Filling>,
     offset: Extent,
@@ -140,10 +155,6 @@ fn zero_item<W: Workload>(
     for input in program.inputs.buffers() {
         let (_, part) = program.inputs.part(input, offset, extent);
         slot.zero_input(input, part);
-    }
-    for upload in program.uploads.buffers() {
-        let (_, part) = program.uploads.part(upload, offset, extent);
-        slot.upload_mut(upload)[part].fill(0);
     }
 }
 

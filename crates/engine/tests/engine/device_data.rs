@@ -67,6 +67,32 @@ fn a_failed_batch_keeps_no_memory() {
 }
 
 #[test]
+fn the_part_of_an_item_that_cannot_be_written_is_zero_on_the_device_too() {
+    let backend = cpu();
+    let pool = Pool::new(Arc::clone(&backend), PoolConfig::development());
+    let engine = engine_on(Chained::last(3.0), &[backend], 1).unwrap();
+    let run = |value: f32, more: Data| {
+        let mut buffer = pool.device::<f32>(8, "item").unwrap();
+        buffer.upload(&[value; 8]).unwrap();
+        let items = [Data::Unwritable(8), Data::View(buffer.view(), 8), more];
+        let done = engine.submit_many(items).unwrap().wait().unwrap();
+        done.into_iter().map(|done| done.result).collect::<Vec<_>>()
+    };
+    let mut planted = pool.device::<f32>(8, "planted").unwrap();
+    planted.upload(&[TWIN_PANICS; 8]).unwrap();
+    // Leaves what the twin panics at in all three parts of the slot.
+    let left = run(TWIN_PANICS, Data::View(planted.view(), 8));
+    assert_eq!(left[1].as_ref().unwrap_err().kind(), ErrorKind::Kernel);
+    let results = run(5.0, Data::Unwritable(8));
+    for unwritten in [0, 2] {
+        let error = results[unwritten].as_ref().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Input);
+    }
+    let written = results.into_iter().nth(1).unwrap();
+    assert_eq!(values(written.unwrap()), [15.0; 8]);
+}
+
+#[test]
 fn an_engine_of_several_devices_has_no_input_buffers() {
     let error = engine(Chained::last(3.0), 2, 3).err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Config);

@@ -32,7 +32,7 @@ enum Contents {
         /// Keeps others from writing the memory until the copy is given to the device, which then does.
         lease: Option<Lease>,
     },
-    /// This many bytes of zeros, for an item that failed.
+    /// This many bytes of zeros, for items that were rejected while they were written.
     Zeros(usize),
 }
 
