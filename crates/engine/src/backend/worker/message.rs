@@ -219,7 +219,6 @@ pub(super) enum Reply {
     /// Progress of a compilation. The last report comes at its end.
     Compiling(Compilation),
     Opened(Result<Opened>),
-    Loaded(Result<FunctionId>),
     Built(Result<Built>),
     Ops(Result<Vec<Op>>),
     Occupancy(Result<Occupancy>),
