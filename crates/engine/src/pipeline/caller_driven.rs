@@ -245,7 +245,7 @@ impl<W: Workload> Pipeline<W> {
     /// See [`Engine::set_uniforms`](super::Engine::set_uniforms).
     ///
     /// # Errors
-    /// The errors of `set`.
+    /// Those of [`Engine::set_uniforms`](super::Engine::set_uniforms).
     pub fn set_uniforms(
         &mut self,
         set: impl FnOnce(&mut Uniforms<'_>) -> Result<()>,

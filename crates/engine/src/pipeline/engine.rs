@@ -102,8 +102,8 @@ impl<W: Workload> Engine<W> {
     ///
     /// # Errors
     /// - [`ErrorKind::Config`] for a configuration that is not valid.
-    /// - [`ErrorKind::Usage`] for a recording that is not valid, for backends of different kinds,
-    ///   and for a supervised backend that is in use or was given twice.
+    /// - [`ErrorKind::Usage`] for a recording that is not valid, for no backend, for backends of different
+    ///   kinds, and for a supervised backend that is in use or was given twice.
     /// - [`ErrorKind::Kernel`] for a kernel that cannot be loaded.
     /// - [`ErrorKind::Capacity`] if the memory plan exceeds the budget.
     /// - [`ErrorKind::OutOfMemory`] if memory does not suffice even for the smallest plan.
@@ -198,8 +198,9 @@ impl<W: Workload> Engine<W> {
     ///
     /// # Errors
     /// - [`ErrorKind::Closed`] when the engine has ended, with the reason ([`Engine::ended`]).
-    /// - [`ErrorKind::Usage`] in the engine's own code, such as [`Workload::read`], where
-    ///   [`Engine::try_submit`] is allowed, and in a child of the process that made the engine.
+    /// - [`ErrorKind::Usage`] in the engine's own code, such as [`Workload::read`], and on a thread of the
+    ///   pool that computes its batches, where [`Engine::try_submit`] is allowed; and in a child of the
+    ///   process that made the engine.
     ///
     /// The item is dropped then. Errors of the item itself and of its device come with the ticket.
     pub fn submit(&self, item: W::Item) -> Result<Ticket<W>> {
@@ -273,8 +274,7 @@ impl<W: Workload> Engine<W> {
     }
 
     /// Submits one item unless [`EngineConfig::waiting_batches_max`] closed batches wait for a slot. Does
-    /// not wait for room, so the
-    /// engine's own code may call it.
+    /// not wait for room, so the engine's own code may call it.
     ///
     /// # Errors
     /// The item, with the reason why it was not taken.

@@ -78,7 +78,8 @@ impl<W: Workload> Packer<W> {
     /// fails, none. Batches that are packed from now on have the new values.
     ///
     /// # Errors
-    /// The errors of `set`.
+    /// The errors of `set`, and [`ErrorKind::Usage`](crate::ErrorKind::Usage) in a child of the process that
+    /// made the packer.
     pub fn set_uniforms(&self, set: impl FnOnce(&mut Uniforms<'_>) -> Result<()>) -> Result<()> {
         self.process.check(PACKER)?;
         let changes = changes(self.program.uniforms(), set)?;
@@ -95,8 +96,9 @@ impl<W: Workload> Packer<W> {
     /// items that the workload rejects.
     ///
     /// # Errors
-    /// The items with [`ErrorKind::Usage`](crate::ErrorKind::Usage) if they do not fit in one
-    /// batch, or if the slot's ring does not use this packer's buckets.
+    /// The items with [`ErrorKind::Usage`](crate::ErrorKind::Usage) if there are none, if they make more than
+    /// one batch (an item that no bucket holds ends its batch), if the slot's ring does not use this
+    /// packer's buckets, and in a child of the process that made the packer.
     pub fn pack(
         &self,
         slot: &mut Slot<Filling>,

@@ -509,7 +509,7 @@ impl<W: Workload> Queue<W> {
         }
     }
 
-    /// Takes all batches out, to be dropped.
+    /// Takes all batches out, to be dropped or answered.
     pub(super) fn clear(&mut self) -> impl Iterator<Item = Box<Batch<W>>> + use<W> {
         self.run = None;
         let open = self.batchers.each_mut().map(Batcher::flush);

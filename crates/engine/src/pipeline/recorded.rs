@@ -100,8 +100,8 @@ pub(crate) fn catch_as_input<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
 const SMALLEST_BYTES: usize = 64 << 10;
 
 /// Records the workload for the buckets of a configuration. If it names none they are the batch, its
-/// half and so on ([`halves`]), or the batch alone where the workload does not record the same for
-/// smaller capacities.
+/// half and so on ([`halves`]), or the batch alone in resident mode, and where the workload does not record
+/// the same for smaller capacities.
 pub(super) fn record_config<W: Workload>(
     workload: &W,
     config: &EngineConfig,
@@ -188,7 +188,7 @@ pub(crate) fn record_buckets<W: Workload>(
     Ok((Buckets::new(recorded)?, handles))
 }
 
-/// Whether `capacity` has a length along each of the workload's `axes`, and along no other.
+/// Checks that `capacity` has a length along each of the workload's `axes`, and along no other.
 fn check_axes(axes: &[&str], capacity: Extent) -> Result<()> {
     let is_wrong = |axis: &usize| (capacity[*axis] > 0) != (*axis < axes.len());
     let Some(axis) = (0..AXES_MAX).find(is_wrong) else {

@@ -28,7 +28,8 @@ thread_local! {
     static ENGINES: RefCell<Vec<EngineId>> = const { RefCell::new(Vec::new()) };
 }
 
-/// While this guard lives, the current thread runs the engine's code.
+/// While this guard lives, the current thread runs the engine's code. Guards are dropped in the reverse order
+/// of [`InsideEngine::enter`].
 pub(crate) struct InsideEngine {
     /// Whether this is the outermost guard of its engine on this thread.
     is_first: bool,

@@ -24,8 +24,8 @@ use tracing::trace_span;
 pub enum Wait {
     /// Polls all slots in flight without a pause: lowest latency, one busy core.
     Spin,
-    /// Polls all slots in flight and sleeps between polls for a tenth of the time since the last
-    /// slot finished, at most 1 ms. A wait of 50 ms takes less than 5% of a core.
+    /// Polls all slots in flight and sleeps between polls for a tenth of the time that the wait has taken, at
+    /// most 1 ms, after 50 us without a pause. A wait of 50 ms takes less than 5% of a core.
     #[default]
     Block,
 }
@@ -91,8 +91,8 @@ impl<B> Ring<B> {
     /// Submits a filled slot to the device as a batch of extent `live`.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) if no bucket holds `live`, or the error of the
-    /// device. [`Failed`] holds the batch; give it to [`Ring::release`].
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) if no bucket holds `live`, or if `live` does not hold
+    /// the extent in the batch's header ([`Slot::write_header`]), or the error of the device. [`Failed`] holds the batch; give it to [`Ring::release`].
     pub fn submit(
         &mut self,
         slot: Slot<Filling>,

@@ -1,5 +1,5 @@
-//! Channels, locks, atomics and threads of the driver. With `--cfg loom` they are models, and the tests of
-//! `driver` explore every order of events.
+//! Channels, locks, atomics and threads of the driver. With `--cfg loom` they are models, and `loom_tests`
+//! explores every order of events.
 
 #[cfg(loom)]
 mod model;

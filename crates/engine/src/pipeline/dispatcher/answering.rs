@@ -57,8 +57,8 @@ impl<W: Workload> Dispatcher<W> {
         }
     }
 
-    #[cfg(not(loom))]
     /// The number of batches whose items have no results yet.
+    #[cfg(not(loom))]
     pub(in crate::pipeline) fn unanswered(&self) -> u64 {
         if self.check_process().is_err() {
             return 0;
@@ -67,8 +67,8 @@ impl<W: Workload> Dispatcher<W> {
         closed.saturating_sub(self.answered.load(SeqCst))
     }
 
-    #[cfg(not(loom))]
     /// Ends the engine, and answers the batches that have no slot with the reason.
+    #[cfg(not(loom))]
     pub(in crate::pipeline) fn end_and_answer_waiting(&self, reason: Error) {
         use crate::pipeline::counters::add;
         self.shared.ended.end(reason.clone());

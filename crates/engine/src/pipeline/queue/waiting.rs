@@ -196,7 +196,8 @@ impl<W: Workload> Queue<W> {
         (count, first)
     }
 
-    /// Answers an item that has expired before there was room for it, and returns its ticket.
+    /// Answers an item that has expired before there was room for it, and returns its ticket. Wakes no task, as
+    /// nobody has the ticket yet.
     pub(in crate::pipeline) fn answer_expired(&mut self, item: W::Item) -> Ticket<W> {
         let reply = self.answers.take();
         let ticket = Ticket(reply.ticket(0..1));

@@ -9,8 +9,8 @@ use crate::replay::{enqueue_copy, enqueue_zeros};
 use crate::workload::InputTarget;
 use std::ops::Range;
 
-/// The copies of the batch that is submitted next, and what they wait for. They are kept until the batch
-/// is done, as it is submitted again if its device is restarted.
+/// The copies of the batch that is submitted next, and what they wait for. They are kept, with the leases on
+/// the memory that they read, until the batch is done or has failed.
 #[derive(Default)]
 pub(super) struct Inputs {
     parts: Vec<InputPart>,

@@ -69,7 +69,7 @@ struct State<W: Workload> {
     /// The completions by the item's index in the batch, once the phase is [`Phase::Done`]. `None` if it was taken.
     completions: Vec<Option<Completion<W>>>,
     /// Completions of items that were answered before their batch, each with the item's index, until they
-    /// are taken.
+    /// are taken. Their tickets have one item each, as those of `submit_many` do not expire.
     early: Vec<(u32, Completion<W>)>,
     /// The items whose tickets were dropped before.
     unwanted: Vec<Range<u32>>,
