@@ -154,8 +154,8 @@ pub(super) fn check_lowered<'a>(
     Ok(audit)
 }
 
-/// Checks that each pointer of a launch points into the memory that was recorded for it, and no
-/// other.
+/// Checks that each pointer of a launch points to what was recorded for it: to a buffer, to that uniform's
+/// place, or into declared memory.
 fn check_pointers(launch: &Launch, args: &[u64], memory: &AllowedMemory<'_>) -> Result<()> {
     let mut targets = Vec::new();
     launch.visit_targets(|target, _| targets.push(target));
@@ -253,13 +253,13 @@ fn compare(lowered: &Lowered, held: &Op, memory: &AllowedMemory<'_>) -> Result<(
             "the graph holds {held_kind}, and {meant_kind} was lowered"
         )));
     }
-    for ((side, found, bytes), (_, wanted, _)) in sides(held).into_iter().zip(sides(meant)) {
+    let both = sides(held).into_iter().zip(sides(meant));
+    for ((side, found, bytes), (_, wanted, wanted_bytes)) in both {
         if found != wanted {
             return Err(address_difference_error(found, wanted, memory).within(side));
         }
-        let wanted = sides(meant)[0].2;
-        if bytes != wanted {
-            return Err(difference_error("bytes", &bytes, &wanted));
+        if bytes != wanted_bytes {
+            return Err(difference_error("bytes", &bytes, &wanted_bytes));
         }
     }
     Err(difference_error("byte", held, meant))

@@ -223,7 +223,8 @@ impl Bindings {
     /// Copies only the first `elements` elements of a buffer.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for 0 elements, and for more than declared.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for 0 elements, for more than declared, and for a buffer of
+    /// another recording or element type.
     pub fn set_copy_len<T: Element>(&mut self, buffer: Buffer<T>, elements: usize) -> Result<()> {
         self.check_element::<T>(buffer.id())?;
         let decl = &self.recording.buffers()[buffer.id().index()];
@@ -238,9 +239,10 @@ impl Bindings {
     /// Sets whether kernels access the host side of a buffer, without a copy.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a buffer that more than one launch uses,
-    /// that a launch both reads and writes, or that it visits more than once
-    /// ([`Kernel::revisits`](crate::record::Kernel::revisits)).
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) unless it is an upload buffer that one launch reads, or a
+    /// download buffer that one launch writes, that launch visits each element once
+    /// ([`Kernel::revisits`](crate::record::Kernel::revisits)), and nothing else uses the buffer; and for a
+    /// buffer of another recording or element type.
     pub fn set_mapped<T: Element>(&mut self, buffer: Buffer<T>, mapped: bool) -> Result<()> {
         self.check_element::<T>(buffer.id())?;
         let decl = &self.recording.buffers()[buffer.id().index()];
@@ -537,8 +539,8 @@ fn buffer_place(name: &str) -> String {
     format!("buffer {name}")
 }
 
-/// Whether a kernel may access a buffer's host side in place: exactly one launch uses the buffer,
-/// it only reads an upload buffer or only writes a download buffer, and it visits each element
+/// Whether a kernel may access a buffer's host side in place: exactly one launch uses the buffer and no
+/// memset, it only reads an upload buffer or only writes a download buffer, and it visits each element
 /// once. A kernel that reads and writes a buffer may update it atomically, or more than once.
 fn is_mappable(recording: &Recording, id: BufferId) -> bool {
     let wanted = match recording.buffers()[id.index()].view {

@@ -47,11 +47,11 @@ pub(super) fn draw(
         quoted(&title)
     );
     text.push_str(&head);
-    for (place, node) in nodes.iter().enumerate() {
+    for (index, node) in nodes.iter().enumerate() {
         let (label, shape, color) = node_style(node, bindings.recording());
         let label = quoted(&label);
         let line = format!(
-            "  n{place} [label={label}, shape={shape}, style=\"filled\", fillcolor=\"{color}\"];\n"
+            "  n{index} [label={label}, shape={shape}, style=\"filled\", fillcolor=\"{color}\"];\n"
         );
         text.push_str(&line);
     }
@@ -71,9 +71,9 @@ pub(super) fn draw(
 /// The operations of a ready batch, as the device holds them where it has a graph.
 pub(super) fn nodes<'a>(ready: &'a ReadyBatch, held: &'a [Op]) -> Vec<Node<'a>> {
     let commands = ready.batch.commands.iter().enumerate();
-    let node = |(place, lowered): (usize, &'a Lowered)| Node {
+    let node = |(index, lowered): (usize, &'a Lowered)| Node {
         command: lowered.command(),
-        op: held.get(place).unwrap_or(lowered.op()),
+        op: held.get(index).unwrap_or(lowered.op()),
     };
     commands.map(node).collect()
 }

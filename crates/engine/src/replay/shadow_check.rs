@@ -110,7 +110,8 @@ fn restore(slot: &mut dyn DeviceSlot, inputs: &[(BufferId, Vec<u8>)]) {
 }
 
 /// Restores the inputs and sets all other buffers of the slot to zero, so that no result of an
-/// earlier run is taken for one of the next. Memory that the embedder bound stays as it is.
+/// earlier run is taken for one of the next. Memory that the embedder bound stays as it is, and so do result
+/// buffers.
 fn reset(
     slot: &mut dyn DeviceSlot,
     bindings: &Bindings,

@@ -101,9 +101,9 @@ fn explicit_nodes<'a>(body: &'a [Lowered], edges: &[Vec<usize>]) -> Vec<TimedNod
     // By command: its place among the nodes.
     let mut places: Vec<usize> = Vec::with_capacity(body.len());
     let mut commands = body.iter().zip(edges);
-    for at in 0..=body.len() {
+    for position in 0..=body.len() {
         for (timestamp, ends) in (0..).zip(&ends) {
-            if ends.iter().max().map_or(0, |last| last + 1) == at {
+            if ends.iter().max().map_or(0, |last| last + 1) == position {
                 let after = ends.iter().map(|&command| places[command]).collect();
                 nodes.push((NodeSource::Timestamp(timestamp), after));
             }
