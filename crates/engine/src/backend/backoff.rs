@@ -14,8 +14,8 @@ const SLEEP_DIVISOR: u32 = 10;
 /// The longest sleep.
 const SLEEP_MAX: Duration = Duration::from_millis(1);
 
-/// The waiting policy of a loop that polls several devices, since CUDA cannot wait for
-/// whichever of several events comes first.
+/// The waiting policy of a loop that polls for what nothing can wait for, such as whichever of several CUDA
+/// events comes first.
 ///
 /// For 50 us after the last event the loop spins, so that short batches are seen at
 /// once. From then on it sleeps between two rounds for a tenth of the time waited so

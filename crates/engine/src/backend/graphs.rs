@@ -37,12 +37,15 @@ impl<G> Graphs<G> {
     /// The graph of an identifier.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for an unknown one; so for the next method.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for an unknown one.
     pub fn get(&self, id: GraphId) -> Result<&G> {
         self.graphs.get(&id.0).ok_or_else(unknown_graph_error)
     }
 
     /// The graph of an identifier.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for an unknown one.
     pub fn get_mut(&mut self, id: GraphId) -> Result<&mut G> {
         self.graphs.get_mut(&id.0).ok_or_else(unknown_graph_error)
     }

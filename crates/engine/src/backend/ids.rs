@@ -64,7 +64,7 @@ impl DeviceSlotId {
         self.0.backend
     }
 
-    /// Leaves graphs for the next executor that makes a graph in the slot to drop.
+    /// Leaves graphs for the next executor that starts or makes a graph in the slot to drop.
     pub(crate) fn release(&self, graphs: impl IntoIterator<Item = GraphId>) {
         self.0.released.lock().extend(graphs);
     }

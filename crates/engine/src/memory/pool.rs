@@ -64,8 +64,8 @@ impl Pool {
     /// Its contents are unspecified unless the configuration sets a fill byte.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`] for a `len` of 0; [`ErrorKind::OutOfMemory`], with the memory that the
-    /// pool holds; those of the [backend](crate::backend::contract#errors).
+    /// [`ErrorKind::Usage`] for a `len` of 0, or whose size overflows; [`ErrorKind::OutOfMemory`], with the
+    /// memory that the pool holds; those of the [backend](crate::backend::contract#errors).
     pub fn device<T: Element>(
         &self,
         len: usize,

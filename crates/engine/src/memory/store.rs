@@ -15,7 +15,7 @@ pub(super) struct Store {
     tracking: bool,
     /// By size, the least recently freed first.
     cached: BTreeMap<usize, VecDeque<Free>>,
-    /// No allocation was freed before this time.
+    /// No free allocation was freed before this time.
     oldest: Instant,
     /// Allocations of dropped buffers that views, graphs or work in flight still hold.
     parked: Vec<Allocation>,

@@ -153,9 +153,9 @@ impl CudaSlot {
         let line: Vec<usize> = (0..nodes.len()).collect();
         let after: Vec<&[usize]> = match source {
             GraphSource::Captured(_) => {
-                let places = line.iter();
-                places
-                    .map(|&place| &line[place.saturating_sub(1)..place])
+                let indices = line.iter();
+                indices
+                    .map(|&index| &line[index.saturating_sub(1)..index])
                     .collect()
             }
             GraphSource::Explicit(_) => plan.iter().map(|node| &*node.after).collect(),

@@ -378,7 +378,7 @@ fn install_stream_and_event_calls(driver: &mut Driver) {
         priority: c_int,
     ) -> i32 {
         let result = put_new_handle(stream);
-        // SAFETY: `handle` has written it.
+        // SAFETY: `put_new_handle` has written it.
         let made = unsafe { stream.read() } as usize;
         state(|state| state.priorities.insert(made, priority));
         result

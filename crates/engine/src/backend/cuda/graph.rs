@@ -297,7 +297,8 @@ impl Graph {
         &self.uses
     }
 
-    /// Updates the executable graph with `draft`, or replaces it if the topology differs.
+    /// Updates the executable graph with `draft`, or replaces it if the topology differs, or if the driver
+    /// refuses an update with library calls.
     pub(super) fn take(&mut self, draft: Draft) -> Result<Built> {
         check_same_build(self.is_captured, draft.is_captured)?;
         // Where nodes were added or left out, the driver says what differs.
@@ -454,7 +455,8 @@ impl Graph {
         self.uses = all_uses(&self.parts);
     }
 
-    /// The operations of the graph, as it was made or last updated as a whole.
+    /// The operations of the graph, as it was made or last updated as a whole; library calls as they were
+    /// last set.
     pub(super) fn ops(&self, functions: &Functions, timestamps: &Timestamps) -> Result<Vec<Op>> {
         let template = self.newest.as_ref().unwrap_or(&self.made);
         let (nodes, planned) = (template.count()?, template.nodes.len());
@@ -498,10 +500,10 @@ impl Graph {
     /// Launches it.
     ///
     /// # Safety
-    /// Until the work is done, the slot's share and the allocations of
+    /// Until the work is done, the slot's part of the arenas and the allocations of
     /// [`Graph::uses`] must live, and the host must not access what the graph touches.
     pub(super) unsafe fn launch(&mut self, stream: &Stream) -> Result<()> {
-        // SAFETY: what the nodes touch is the share's or of `uses`, as every operation in them was
+        // SAFETY: what the nodes touch is that part's or of `uses`, as every operation in them was
         // checked, and the caller's to keep.
         unsafe { self.exec.launch(stream) }
     }

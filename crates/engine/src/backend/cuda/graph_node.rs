@@ -10,7 +10,7 @@ use cudarc::driver::sys::{self, CUmemorytype};
 use std::ffi::c_void;
 use std::ptr::null_mut;
 
-/// The kind of an operation.
+/// The kind of a node's operation; of the launch where one does several copies.
 #[derive(Clone, Copy)]
 pub(super) struct NodeKind {
     /// The kind for messages.

@@ -184,8 +184,8 @@ unsafe fn read_copy(context: &Context, node: sys::CUgraphNode, step: NodeKind) -
     copy_of(from, to, bytes, step)
 }
 
-/// The copy between two ends. Unified memory does not tell on which side it is; then `kind`
-/// decides.
+/// The copy between two ends. Unified memory does not tell on which side it is; then the kind that
+/// the node was made with decides.
 fn copy_of(from: End, to: End, bytes: usize, step: NodeKind) -> Result<Op> {
     let (host, device) = (
         CUmemorytype::CU_MEMORYTYPE_HOST as u32,

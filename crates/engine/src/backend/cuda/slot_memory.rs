@@ -48,7 +48,7 @@ impl SlotMemory {
 
     fn host_start(&self) -> *mut u8 {
         let offset = self.index * self.layout.host_bytes;
-        // SAFETY: `cut` asserted that the arena holds `count` shares, and
+        // SAFETY: `cut` asserted that the arena holds `count` parts, and
         // `index` is below `count`.
         unsafe { self.pinned.start().as_ptr().add(offset) }
     }
@@ -79,7 +79,7 @@ impl SlotMemory {
     pub(super) unsafe fn host(&self, buffer: BufferId) -> &[u8] {
         let place = &self.layout.buffers[buffer.index()];
         let offset = place.host.expect("the host sees the buffer");
-        // SAFETY: `Layout` put the place inside the share, which no other code
+        // SAFETY: `Layout` put the place inside the part, which no other code
         // has and `Pinned` zeroed; `&self` keeps writers of this side away, and
         // the caller those of the device.
         unsafe { std::slice::from_raw_parts(self.host_start().add(offset), place.bytes) }

@@ -151,7 +151,7 @@ impl Stream {
 
     fn record_raw(&self, event: sys::CUevent, call: Call) -> Result<()> {
         let driver = self.context.bind_for(call)?;
-        // SAFETY: as for `wait_for_raw`.
+        // SAFETY: the stream lives as long as `self`, and the event as long as the caller's reference to it.
         self.context.check("cuEventRecord", unsafe {
             (driver.cuEventRecord)(event, self.raw)
         })

@@ -135,7 +135,7 @@ pub unsafe fn serve<N: AsRef<str>>(twins: &[(N, Twin)]) -> Result<()> {
 }
 
 /// Runs `compile` on a thread of its own, and replies with its outcome. Until then it reports progress
-/// every 100 ms, so that the supervisor's read does not time out. It reports none while nothing
+/// every [`REPORT_EVERY`], so that the supervisor's read does not time out. It reports none while nothing
 /// compiles, as when a driver call hangs: then the read may time out.
 fn compile_and_report(
     compile: impl FnOnce() -> Result<()> + Send,
