@@ -71,7 +71,7 @@ pub(crate) struct LibraryCode {
 type Call = dyn Fn(&mut LibraryCall<'_>) -> Result<()> + Send + Sync;
 
 impl LibraryCode {
-    /// Calls the closure, which submits the work of a launch to a stream. A panic is an error.
+    /// Calls the closure, which submits the work of a launch to `stream`. A panic is an error.
     ///
     /// # Safety
     /// `stream` is alive, and the addresses in `words` are those of buffers of the launch.
@@ -79,7 +79,6 @@ impl LibraryCode {
         not(feature = "cuda"),
         allow(dead_code, reason = "library calls are submitted to GPUs")
     )]
-    /// Calls the function, which enqueues work on `stream`. A panic becomes an error.
     pub(crate) unsafe fn submit(
         &self,
         stream: u64,

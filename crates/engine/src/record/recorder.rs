@@ -375,8 +375,8 @@ impl Recorder {
         Ok(recording)
     }
 
-    /// Declares a buffer. A mistake is kept for [`Recorder::finish`], which returns the first, and
-    /// a buffer with one element stands in.
+    /// Declares a buffer. A mistake is kept for [`Recorder::finish`], which returns the first, and a buffer
+    /// with one element stands in; the recording's first buffer where there are too many.
     fn declare<T: Element>(&mut self, name: &str, unit: Unit, view: View) -> Buffer<T> {
         const { check_element::<T>() };
         let len = match unit {
@@ -528,7 +528,7 @@ impl Recording {
         is_written
     }
 
-    /// Whether an engine recorded a workload. Then only that workload writes the batches.
+    /// Whether it is of a workload ([`Recorder::is_for`]). Then only that workload writes the batches.
     pub(crate) fn is_of_workload(&self) -> bool {
         self.is_of_workload
     }

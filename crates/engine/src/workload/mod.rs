@@ -47,7 +47,7 @@ pub trait Workload: Send + Sync + 'static {
     /// The length of the item along each axis.
     ///
     /// # Errors
-    /// An error rejects the item; its completion comes in the order of the items.
+    /// An error or a panic rejects the item; its completion comes in the order of the items.
     fn extent(&self, item: &Self::Item) -> Result<Extent>;
 
     /// Records the commands of a batch that spans at most the recorder's capacity. The engine calls
@@ -57,7 +57,7 @@ pub trait Workload: Send + Sync + 'static {
     /// anything.
     ///
     /// # Errors
-    /// An error fails the build of the engine.
+    /// An error or a panic fails the build of the engine.
     fn record(&self, recorder: &mut Recorder, device: &DeviceInfo) -> Result<Self::Buffers>;
 
     /// Writes what the resident buffers hold at first, which are zeros otherwise. The engine calls

@@ -111,11 +111,9 @@ impl<'v, 'a> WriteParts<'v, 'a> {
         fronts.collect()
     }
 
-    /// Calls `write` with the views of the first item, which spans `extent`, and goes on to the next
-    /// item. Sets the item's views to zero if `write` fails.
+    /// Calls `write` with the views of the next item, which spans `extent`, and goes on to the item after
+    /// it. Sets the item's views to zero if `write` fails.
     // Inlined, since moving the views would take longer than to write a small item.
-    /// Lets `write` fill the parts of the next item, which is of extent `extent`, and goes on to
-    /// the item after it. If it fails, the parts are zeroed.
     #[inline]
     pub(crate) fn write_next<E>(
         &mut self,
