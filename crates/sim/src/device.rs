@@ -33,7 +33,8 @@ pub struct SimOptions {
     /// Whether memory starts poisoned, instead of zeroed as the contract has it: for programs that
     /// must not depend on zeros.
     pub poisoned: bool,
-    /// Whether a lost device can be revived.
+    /// Whether a lost device can be revived. As other supervised ones, it has no allocations of the program's,
+    /// and no [`Fault::ForeignCapture`].
     pub supervised: bool,
     #[doc(hidden)]
     pub later: LaterFields,
@@ -209,7 +210,7 @@ impl Device {
     }
 
     pub(super) fn slot(&mut self, slot: u32) -> &mut SlotState {
-        self.slots.get_mut(&slot).expect("open slots have a share")
+        self.slots.get_mut(&slot).expect("open slots have a state")
     }
 
     /// The name of an action in messages.
@@ -389,8 +390,8 @@ impl Device {
         Ok(touches)
     }
 
-    /// Refuses reads of bytes that neither earlier work nor an earlier operation of the graph
-    /// writes.
+    /// Refuses reads of bytes of which neither earlier work nor an earlier operation of the graph writes
+    /// any.
     fn check_defined(
         &mut self,
         touches: &[(usize, Touch)],
@@ -497,8 +498,8 @@ impl Device {
                 ..
             } => self.launch(*function, *grid, args),
             &Op::Timestamp { timestamp } => {
-                if let Some(share) = self.slots.get_mut(&steps[node].slot) {
-                    share.timestamps[timestamp as usize] = Some(self.steps);
+                if let Some(state) = self.slots.get_mut(&steps[node].slot) {
+                    state.timestamps[timestamp as usize] = Some(self.steps);
                 }
                 Ok(())
             }
@@ -543,8 +544,8 @@ impl Device {
     /// Refuses a call that a capture of this thread forbids, and ends that capture.
     pub(super) fn forbid_in_capture(&mut self, call: &str) -> Result<()> {
         let thread = std::thread::current().id();
-        let mut captures = self.slots.iter_mut().filter_map(|(slot, share)| {
-            let capture = share.capture.as_mut();
+        let mut captures = self.slots.iter_mut().filter_map(|(slot, state)| {
+            let capture = state.capture.as_mut();
             Some((*slot, capture.filter(|capture| capture.thread == thread)?))
         });
         let Some((slot, capture)) = captures.next() else {

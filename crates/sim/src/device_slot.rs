@@ -199,8 +199,8 @@ unsafe impl DeviceSlot for SimSlot {
 
     fn is_quiet(&self) -> bool {
         let mut device = self.shared.device.lock();
-        let share = device.slot(self.id);
-        let (is_seen, given) = (share.gone.is_none(), share.given.clone());
+        let state = device.slot(self.id);
+        let (is_seen, given) = (state.gone.is_none(), state.given.clone());
         is_seen && given.is_none_or(|(epoch, _)| device.host.covers(epoch))
     }
 

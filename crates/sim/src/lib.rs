@@ -131,8 +131,8 @@ impl SimBackend {
         let mut device = self.shared.device.lock();
         device.bury();
         let slots = device.slots.values();
-        let graphs = slots.clone().map(|share| share.graphs.len());
-        let captures = slots.clone().filter(|share| share.capture.is_some());
+        let graphs = slots.clone().map(|state| state.graphs.len());
+        let captures = slots.clone().filter(|state| state.capture.is_some());
         Live {
             slots: device.slots.len(),
             allocations: device.memory.len(),

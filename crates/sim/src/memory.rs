@@ -31,8 +31,8 @@ pub(super) struct Allocation {
     pub(super) name: String,
     /// The slot that owns it; `None` for an allocation.
     pub(super) slot: Option<u32>,
-    /// Whether a kernel may only read bytes that were written. A batch may leave a part of an
-    /// upload buffer unwritten.
+    /// Whether a kernel may only read bytes that were written. A batch may leave a part of an upload or
+    /// input buffer unwritten.
     pub(super) kernels_read_only_written: bool,
     pub(super) history: History,
     written: Vec<Range<usize>>,
@@ -65,6 +65,7 @@ impl Allocation {
         }
     }
 
+    /// Whether a byte of the range was written.
     pub(super) fn is_written(&self, range: &Range<usize>) -> bool {
         let mut written = self.written.iter();
         written.any(|old| old.start < range.end && range.start < old.end)

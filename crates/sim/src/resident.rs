@@ -51,7 +51,8 @@ impl SimLoop {
     /// Adds a loop to the device, which replays `graph` in `slot`.
     ///
     /// # Errors
-    /// If the device refuses it, as planned or because the graph has ended. No loop is left then.
+    /// If the device refuses it as planned, if it has no such graph, or if there are too many loops. No loop
+    /// is left then.
     fn new(
         shared: &Arc<Shared>,
         slot: u32,

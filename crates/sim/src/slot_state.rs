@@ -220,17 +220,17 @@ impl Device {
 
     /// Notes a batch that a loop is about to be given, as work and as a fence behind it.
     pub(super) fn note_given(&mut self, slot: u32, given: (Epoch, Clock)) {
-        let share = self.slot(slot);
-        share.given = Some(given.clone());
-        share.fence = Some(given);
+        let state = self.slot(slot);
+        state.given = Some(given.clone());
+        state.fence = Some(given);
     }
 
     pub(super) fn fence(&mut self, slot: u32) {
         let fence = self.submit_work(slot, Work::Fence);
         // None after some seeds, so that an end is also seen at once.
         let denials = self.random.below(3);
-        let share = self.slot(slot);
-        (share.fence, share.denials) = (Some(fence), denials);
+        let state = self.slot(slot);
+        (state.fence, state.denials) = (Some(fence), denials);
     }
 
     /// Whether the last fence is reached and may be reported.
@@ -269,10 +269,10 @@ impl Device {
             self.host.join(&clock);
         }
         self.release(slot, true);
-        let Some(share) = self.slots.remove(&slot) else {
+        let Some(state) = self.slots.remove(&slot) else {
             return;
         };
-        for buffer in &share.buffers {
+        for buffer in &state.buffers {
             self.memory.free(buffer.device);
             if let Some(host) = buffer.host {
                 self.memory.free(host);
