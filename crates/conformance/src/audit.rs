@@ -134,6 +134,7 @@ pub fn a_struct_brings_values_buffers_and_declared_memory_to_its_kernel(
 /// A kernel that follows pointers in device memory may reach every declared allocation, so work of a
 /// graph holds also those that were declared after it was made.
 pub fn a_graph_holds_allocations_that_were_declared_after_it_was_made(backend: &Arc<dyn Backend>) {
+    // It has no allocations.
     if backend.is_supervised() {
         return;
     }

@@ -198,6 +198,7 @@ pub fn an_item_with_wrong_memory_is_refused_alone(backend: &Arc<dyn Backend>) {
 
 /// A buffer of a pool is the data of as many items as the program likes, and may be written in between.
 pub fn a_buffer_of_a_pool_is_taken_and_written_in_turn(backend: &Arc<dyn Backend>) {
+    // It has no allocations, and so no pool.
     if backend.is_supervised() {
         return;
     }
