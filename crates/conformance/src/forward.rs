@@ -1,4 +1,5 @@
-//! A backend that forwards every call to another, except those that a test replaces.
+//! A backend that forwards its calls to another, except those that a test replaces. Occupancy, borrowed memory,
+//! supervision and [`Backend::computes_when_asked`] are as every backend has them by default.
 
 use std::sync::Arc;
 use tapeloop_engine::backend::contract::{

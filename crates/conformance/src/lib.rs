@@ -57,9 +57,9 @@
 //! |---|---|---|
 //! | separate memory | [`DeviceInfo::shares_host_memory`] is false | no copies; the first batch is not verified |
 //! | loops | [`DeviceSlot::make_resident`] returns true ([`program::loops`]) | it returns false, or refuses by [`ErrorKind::Unavailable`]; then policies of that mode are left out |
-//! | supervision | [`Backend::is_supervised`] | [`Backend::revive`] fails; faults are not provoked |
+//! | supervision | [`Backend::is_supervised`] | [`Backend::revive`] may fail; faults are not provoked |
 //! | allocations | the backend is not supervised | [`Backend::allocate`] fails; [`Backend::allocate_filled`] is still there |
-//! | times of a GPU | [`DeviceInfo::compute_capability`] is given | timestamps ascend strictly |
+//! | times of a GPU | [`DeviceInfo::compute_capability`] is given | timestamps ascend, without a tolerance |
 //!
 //! # Kernels
 //!
