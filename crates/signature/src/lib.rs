@@ -77,6 +77,8 @@ pub struct Parameter {
     pub pointer: Option<PointerAccess>,
     /// The name of the macro that the parameter comes from.
     pub macro_name: Option<String>,
+    /// The line of its declaration, from 1.
+    pub line: usize,
 }
 
 /// A kernel's declaration.
@@ -317,6 +319,7 @@ impl Declarations {
             element: declared.element,
             pointer: declared.pointer,
             macro_name: macro_name.map(str::to_owned),
+            line: tokens[0].line,
         });
         Ok(())
     }

@@ -35,22 +35,23 @@ impl Declarations {
     /// arrays of these.
     ///
     /// # Errors
-    /// If the text does not define the struct, or it has other members.
-    pub fn layout(&self, name: &str) -> Result<StructLayout> {
-        self.layout_within(name, 0, &mut BTreeMap::new())
+    /// If the text does not define the struct, with `line`, where it is used; or if it has other members.
+    pub fn layout(&self, name: &str, line: usize) -> Result<StructLayout> {
+        self.layout_within(name, line, 0, &mut BTreeMap::new())
     }
 
-    /// The layout of a struct at this depth of nesting. `known` has those of structs that were laid
-    /// out before.
+    /// The layout of a struct that is used on `line`, at this depth of nesting. `known` has those of structs
+    /// that were laid out before.
     fn layout_within(
         &self,
         name: &str,
+        line: usize,
         depth: usize,
         known: &mut InnerLayouts,
     ) -> Result<StructLayout> {
         let Some(&(start, open)) = self.structs.get(name) else {
             let message = format!("the text does not define struct {name}");
-            return Err(SignatureError { line: 1, message });
+            return Err(SignatureError { line, message });
         };
         if depth == NESTING_MAX {
             return self.tokens[start].error(format!("struct {name} is nested too deeply"));
@@ -165,7 +166,8 @@ impl Declarations {
                     match vector_bytes(name).or_else(|| known.get(name).copied()) {
                         Some(size) => size,
                         None => {
-                            let inner = self.layout_within(name, depth + 1, known)?;
+                            let line = declarator[0].line;
+                            let inner = self.layout_within(name, line, depth + 1, known)?;
                             if !inner.pointers.is_empty() {
                                 return declarator[0]
                                     .error("a struct with pointers inside another");

@@ -114,9 +114,9 @@ fn structs_are_laid_out_as_cuda_does() {
         struct Endless { Endless again; };
     ";
     let text = Declarations::parse(text);
-    let inner = text.layout("Inner").unwrap();
+    let inner = text.layout("Inner", 1).unwrap();
     assert_eq!((inner.bytes, inner.align), (6, 2));
-    let outer = text.layout("Outer").unwrap();
+    let outer = text.layout("Outer", 1).unwrap();
     let float = CudaType::Number(Number::F32);
     assert_eq!(
         outer.pointers,
@@ -127,9 +127,9 @@ fn structs_are_laid_out_as_cuda_does() {
         ]
     );
     assert_eq!((outer.bytes, outer.align), (96, 16));
-    assert!(text.layout("Bad").is_err());
-    assert!(text.layout("Endless").is_err());
-    let error = text.layout("Other").unwrap_err().to_string();
+    assert!(text.layout("Bad", 1).is_err());
+    assert!(text.layout("Endless", 1).is_err());
+    let error = text.layout("Other", 1).unwrap_err().to_string();
     assert!(error.contains("struct Other"), "{error}");
 }
 
@@ -177,14 +177,14 @@ fn each_constant_and_each_inner_struct_is_looked_up_once() {
         })
         .collect();
     let text = Declarations::parse(&format!("struct S0 {{}}; {structs}"));
-    assert_eq!(text.layout("S7").unwrap().bytes, 0);
+    assert_eq!(text.layout("S7", 1).unwrap().bytes, 0);
 }
 
 #[test]
 fn what_a_struct_cannot_have_is_an_error() {
     let error = |text: &str| {
         Declarations::parse(text)
-            .layout("S")
+            .layout("S", 1)
             .unwrap_err()
             .to_string()
     };
@@ -219,7 +219,7 @@ fn what_a_struct_cannot_have_is_an_error() {
         );
     }
     let empty = Declarations::parse("struct alignas(0) S {};");
-    assert_eq!(empty.layout("S").unwrap().bytes, 0);
+    assert_eq!(empty.layout("S", 1).unwrap().bytes, 0);
 }
 
 #[test]
@@ -234,7 +234,7 @@ fn attributes_before_the_name_are_no_parameters() {
 #[test]
 fn pointers_are_listed_as_far_as_a_kernel_can_be_passed_them() {
     let layout = |count: u32| {
-        Declarations::parse(&format!("struct S {{ float* a[{count}]; }};")).layout("S")
+        Declarations::parse(&format!("struct S {{ float* a[{count}]; }};")).layout("S", 1)
     };
     assert_eq!(layout(4_095).unwrap().pointers.len(), 4_095);
     let error = layout(4_096).unwrap_err();
@@ -269,7 +269,7 @@ fn no_text_makes_the_reader_panic() {
             for to in from..=text.len() {
                 if let Some(part) = text.get(from..to) {
                     let read = Declarations::parse(part);
-                    let _ = (read.kernels(), read.layout("S"));
+                    let _ = (read.kernels(), read.layout("S", 1));
                 }
             }
         }

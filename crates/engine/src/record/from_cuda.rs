@@ -88,7 +88,7 @@ impl Kernel {
 
 /// The kind of a kernel's parameter, from its C++ declaration.
 fn kind_of(text: &Declarations, parameter: &Parameter) -> Result<ParamKind, SignatureError> {
-    let dtype = |element: &CudaType| dtype_of(text, element);
+    let dtype = |element: &CudaType| dtype_of(text, element, parameter.line);
     Ok(match (&parameter.pointer, &parameter.element) {
         (Some(access), element) => ParamKind::Buffer {
             dtype: dtype(element)?,
@@ -102,7 +102,7 @@ fn kind_of(text: &Declarations, parameter: &Parameter) -> Result<ParamKind, Sign
                 let pointers = Vec::new();
                 return Ok(ParamKind::Struct { bytes, pointers });
             }
-            let layout = text.layout(name)?;
+            let layout = text.layout(name, parameter.line)?;
             let field = |(offset, access, element): &(usize, PointerAccess, CudaType)| {
                 Ok(PointerField {
                     offset: *offset,
@@ -122,20 +122,20 @@ fn kind_of(text: &Declarations, parameter: &Parameter) -> Result<ParamKind, Sign
     })
 }
 
-/// The type of a buffer's elements. A struct has to be defined in the text, as its size is part of
-/// the type.
-fn dtype_of(text: &Declarations, element: &CudaType) -> Result<DType, SignatureError> {
+/// The type of the elements of a buffer that `line` declares. A struct has to be defined in the text, as its
+/// size is part of the type.
+fn dtype_of(text: &Declarations, element: &CudaType, line: usize) -> Result<DType, SignatureError> {
     match element {
         CudaType::Number(number) => Ok((*number).into()),
         CudaType::Struct(name) => {
             let bytes = match vector_bytes(name) {
                 Some((bytes, _)) => bytes,
-                None => text.layout(name)?.bytes,
+                None => text.layout(name, line)?.bytes,
             };
             if bytes == 0 || name.len() > StructType::NAME_BYTES_MAX {
                 let max = StructType::NAME_BYTES_MAX;
                 let message = format!("struct {name} is empty, or its name is above {max} bytes");
-                return Err(SignatureError { line: 1, message });
+                return Err(SignatureError { line, message });
             }
             Ok(DType::Struct(StructType::new(name, bytes)))
         }
@@ -229,16 +229,25 @@ mod tests {
             bound.contains("launch bound") && bound.contains("line 2"),
             "{bound}"
         );
-        let undefined = error("__global__ void f(Other* x) {}", "f");
-        assert!(
-            undefined.to_string().contains("struct Other"),
-            "{undefined}"
-        );
-        let empty = error("struct Empty {}; __global__ void f(Empty* x) {}", "f");
-        assert!(
-            empty.to_string().contains("struct Empty is empty"),
-            "{empty}"
-        );
+        let on_line_3 = [
+            ("\n__global__ void f(\nOther* x) {}", "define struct Other"),
+            ("\n__global__ void f(\nOther x) {}", "define struct Other"),
+            (
+                "struct S {\nint i;\nOther o; }; __global__ void f(S x) {}",
+                "define struct Other",
+            ),
+            (
+                "struct Empty {};\n__global__ void f(\nEmpty* x) {}",
+                "struct Empty is empty",
+            ),
+        ];
+        for (text, part) in on_line_3 {
+            let refused = error(text, "f").to_string();
+            assert!(
+                refused.contains(part) && refused.contains("line 3"),
+                "{refused}"
+            );
+        }
         // SAFETY: nothing is launched.
         let named = unsafe { Kernel::from_cuda("f.cu", "__global__ void f(\nlong x) {}", "f") };
         let named = named.unwrap_err().to_string();
