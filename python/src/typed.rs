@@ -28,7 +28,7 @@ macro_rules! typed {
         #[derive(Clone, Copy)]
         pub(crate) enum Typed { $($name(Buffer<$rust>)),* }
 
-        /// The type of a name that NumPy has too.
+        /// The type of a name: one of NumPy's, or `bfloat16`.
         pub(crate) fn dtype_of(name: &str) -> PyResult<DType> {
             match name {
                 $($text => Ok(DType::$name),)*
@@ -38,7 +38,7 @@ macro_rules! typed {
             }
         }
 
-        /// The name of a type.
+        /// The name of a type; `None` for a struct.
         pub(crate) fn name_of(dtype: DType) -> Option<&'static str> {
             match dtype {
                 $(DType::$name => Some($text),)*
