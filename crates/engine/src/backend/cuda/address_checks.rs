@@ -208,7 +208,7 @@ impl<'a> Checked<'a> {
     /// `starts_early` starts before the end of the kernel that was submitted last.
     ///
     /// # Safety
-    /// Until the work is done, the share and the allocations that the check found must
+    /// Until the work is done, the slot's memory and the allocations that the check found must
     /// live, and the host must not access those parts that it touches; unless the
     /// stream captures, when nothing runs.
     pub(super) unsafe fn submit(

@@ -336,7 +336,7 @@ unsafe impl DeviceSlot for CudaSlot {
         let stream = self.stream.stream_for_work();
         // SAFETY: the work was counted as given. Until it is seen done, the
         // leases above stay in `allocations` (`release_if_quiet`), the host side is out of
-        // reach (`assert_quiet`), and `drop` waits for it before the share goes.
+        // reach (`assert_quiet`), and `drop` waits for it before the slot's memory goes.
         let submit = |early| unsafe { checked.submit(stream, Call::Submission, early) };
         let mut submitted = submit(starts_early);
         if starts_early {

@@ -137,8 +137,8 @@ fn nodes<T>(graph: sys::CUgraph, change: impl FnOnce(&mut Nodes) -> T) -> T {
 }
 
 /// Installs the calls that make, instantiate and launch graphs, load modules, describe functions, record
-/// and query events, and wait for streams. A graph with a
-/// body is a loop: its launches run on threads, one after the other in each stream.
+/// and query events, and wait for streams. A graph with a body is a loop: its launches run on threads, one
+/// after the other in each stream.
 pub(super) fn install(driver: &mut Driver) {
     extern "C" fn add_memset(
         node: *mut sys::CUgraphNode,
