@@ -92,7 +92,8 @@ impl<B> Ring<B> {
     ///
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) if no bucket holds `live`, or if `live` does not hold
-    /// the extent in the batch's header ([`Slot::write_header`]), or the error of the device. [`Failed`] holds the batch; give it to [`Ring::release`].
+    /// the extent in the batch's header ([`Slot::write_header`]), or the error of the device. [`Failed`]
+    /// holds the batch; give it to [`Ring::release`].
     pub fn submit(
         &mut self,
         slot: Slot<Filling>,
