@@ -100,7 +100,12 @@ impl<B> Slot<InFlight<B>> {
                 self.state.unfenced_since = None;
                 Ok(true)
             }
-            Err(error) if error.scope() >= ErrorScope::Device => Err(error),
+            // A fence that breaks a rule would be refused for ever.
+            Err(error)
+                if error.scope() >= ErrorScope::Device || error.kind() == ErrorKind::Usage =>
+            {
+                Err(error)
+            }
             Err(_) if since.elapsed() < FENCE_TIMEOUT => Ok(false),
             Err(error) => Err(Error::new(
                 ErrorKind::Device,
