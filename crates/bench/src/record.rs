@@ -306,7 +306,7 @@ pub struct Reference {
     pub period_ns: Vec<f64>,
     /// Whether its outputs are equal in every bit; `None` if they cannot be compared.
     pub agrees: Option<bool>,
-    /// A note for the report.
+    /// What went wrong in its work at this point, for the report: `3 structures failed`; empty if nothing did.
     pub note: String,
 }
 

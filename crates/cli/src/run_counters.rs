@@ -90,7 +90,7 @@ impl StructureCounts {
     }
 }
 
-/// Declares the counts of a run: their atomic counters, and [`RunCounts`], their values at one moment.
+/// Declares the counts of a run: their atomic counters, and [`RunCounts`], their values.
 macro_rules! run_counts {
     (
         continued: { $($(#[$about:meta])* $count:ident,)* }
@@ -109,18 +109,23 @@ macro_rules! run_counts {
             }
         }
 
-        /// The values of [`RunCounters`] at one moment.
+        /// The values of [`RunCounters`].
         #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
         pub struct RunCounts {
             pub inputs_total: Option<u64>,
             $($(#[$about])* pub $count: u64,)*
             $($(#[$about_anew])* pub $anew: u64,)*
-            /// Sum over the reading threads.
+            /// Wall time of reading, the sum over the reading threads.
             pub read: Duration,
+            /// Wall time of the thread that takes results, with its waits for the tables, whose files others
+            /// write.
             pub write: Duration,
         }
 
         impl RunCounters {
+            /// The counts so far, each read by itself. The thread that takes results adds the `continued` ones,
+            /// so for that thread they are exactly those of the inputs that it has taken, and a resumed run goes
+            /// on from them.
             pub fn counts(&self) -> RunCounts {
                 let total = self.inputs_total.load(Relaxed);
                 RunCounts {

@@ -71,7 +71,8 @@ impl Graph {
         self
     }
 
-    /// The first difference in topology, if there is one.
+    /// The first difference in topology from a graph that was made in the same way, captured or explicit; `None`
+    /// if this graph can take its operations.
     pub(super) fn difference(&self, other: &Graph) -> Option<String> {
         let pairs = self.steps.iter().zip(&*other.steps).enumerate();
         for (node, (old, new)) in pairs {
@@ -88,6 +89,7 @@ impl Graph {
             ));
         }
         let (Order::After(old), Order::After(new)) = (&self.order, &other.order) else {
+            // Captured graphs run their nodes in order.
             return None;
         };
         let node = old.iter().zip(&**new).position(|(old, new)| old != new)?;

@@ -217,6 +217,7 @@ impl Interactions<'_> {
             return None;
         }
         let are_rings = a.has(ROLE_RING) && b.has(ROLE_RING);
+        // An atom stands for one group, so the order hides none. Faces and edges have one limit.
         let mut kind = if are_rings {
             PI_FACE
         } else if are(a, b, ROLE_RING, ROLE_POSITIVE) {

@@ -48,15 +48,16 @@ pub(in crate::features) fn angstrom2_per_point(points: usize) -> f64 {
 
 /// How the open part of an atom's sphere is found, and the unit of areas.
 pub(super) trait Surface {
-    /// The probe's radius in 0.001 A.
+    /// The probe's radius in 0.001 A. For radii of `sasa.radii` beyond [`RADIUS_MAX`], whose excess the
+    /// atoms' tags lack, it has that excess too.
     fn probe(&self) -> u32;
 
     /// The area in A^2 of one part of a sphere whose radius is 0.001 A.
     fn angstrom2_per_unit(&self) -> f64;
 
     /// Returns how many parts of an atom's sphere are open: without the other atoms, and in the model.
-    /// `index` is the atom's index in the batch. `neighbours` holds the neighbours of a group of atoms
-    /// that this atom is in.
+    /// `index` is the atom's index in the batch. `scratch` was filled by [`Neighbours::gather`] for a group of
+    /// atoms that this atom is in, with this surface and these others.
     fn open<S: Simd, O: Others>(
         &self,
         simd: S,

@@ -208,7 +208,7 @@ fn contents(content: &PageContent<'_>) -> Markup {
     }
 }
 
-/// Notes on other programs, each once.
+/// What went wrong in other programs, at whatever point: each text of a program once.
 fn notes(points: &[MergedPoint]) -> Markup {
     let mut notes: Vec<(&str, &str)> = Vec::new();
     let figures = points.iter().filter_map(MergedPoint::figures);

@@ -180,6 +180,9 @@ pub(super) fn build<W: Workload>(
 }
 
 /// Restarts the supervised devices that are lost. Returns whether there was one.
+///
+/// # Errors
+/// The errors of [`start_again`].
 fn start_lost(
     backends: &[Arc<dyn Backend>],
     counters: &EngineCounters,

@@ -193,6 +193,8 @@ impl<W: Workload> Shared<W> {
 
     /// Runs a batch again, and quarantines the items that lose the device.
     fn hunt(&self, mut failed: Failed<Box<Batch<W>>>) -> Finished<Box<Batch<W>>> {
+        // Before `Hunt::new` settles entries: a batch with settled ones moves to no other device
+        // ([`Shared::moves_on`]).
         if let Err(error) = self.revive(&mut failed.slot) {
             return Err(Box::new(Failed { error, ..failed }));
         }
@@ -243,6 +245,9 @@ fn is_loss(error: &Error) -> bool {
 
 /// Restarts a lost device, and returns whether it was lost. A start that ends before the device is
 /// open counts as a restart, and is tried again.
+///
+/// # Errors
+/// [`ErrorKind::Unavailable`] if the device cannot be started again, or was `restarts_max` times.
 pub(super) fn start_again(
     backend: &dyn Backend,
     counters: &EngineCounters,

@@ -198,7 +198,7 @@ impl Bindings {
         buffer: Buffer<T>,
         view: AllocationView,
     ) -> Result<()> {
-        self.check_element::<T>(buffer.id())?;
+        self.check_handle::<T>(buffer.id())?;
         self.check_view(buffer.id(), &view, Space::Device)?;
         self.buffers[buffer.id().index()].device = Some(view);
         Ok(())
@@ -210,7 +210,7 @@ impl Bindings {
     /// The errors of [`Bindings::bind_device`], with device memory refused in place of pinned
     /// memory, and for a buffer without a host side.
     pub fn bind_host<T: Element>(&mut self, buffer: Buffer<T>, view: AllocationView) -> Result<()> {
-        self.check_element::<T>(buffer.id())?;
+        self.check_handle::<T>(buffer.id())?;
         let decl = &self.recording.buffers()[buffer.id().index()];
         if !decl.view.is_on_host() {
             return Err(Error::usage("it has no host side").within(buffer_place(&decl.name)));
@@ -226,7 +226,7 @@ impl Bindings {
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for 0 elements, for more than declared, and for a buffer of
     /// another recording or element type.
     pub fn set_copy_len<T: Element>(&mut self, buffer: Buffer<T>, elements: usize) -> Result<()> {
-        self.check_element::<T>(buffer.id())?;
+        self.check_handle::<T>(buffer.id())?;
         let decl = &self.recording.buffers()[buffer.id().index()];
         if elements == 0 || elements > decl.len {
             let message = format!("a copy of {elements} elements; 1 to {} can be", decl.len);
@@ -244,7 +244,7 @@ impl Bindings {
     /// ([`Kernel::revisits`](crate::record::Kernel::revisits)), and nothing else uses the buffer; and for a
     /// buffer of another recording or element type.
     pub fn set_mapped<T: Element>(&mut self, buffer: Buffer<T>, mapped: bool) -> Result<()> {
-        self.check_element::<T>(buffer.id())?;
+        self.check_handle::<T>(buffer.id())?;
         let decl = &self.recording.buffers()[buffer.id().index()];
         if mapped && !is_mappable(&self.recording, buffer.id()) {
             let message = "only a buffer that a single launch reads, or writes, can be mapped";
@@ -370,8 +370,9 @@ impl Bindings {
         bound.ok_or_else(|| no_launch(launch))
     }
 
-    /// Refuses a buffer of another recording.
-    fn check_element<T: Element>(&self, id: BufferId) -> Result<()> {
+    /// Refuses a handle of another recording, and one of the same ladder that this recording declares with
+    /// other elements.
+    fn check_handle<T: Element>(&self, id: BufferId) -> Result<()> {
         let decl = self.recording.buffer(id);
         if decl.is_some_and(|decl| decl.dtype == T::DTYPE) {
             Ok(())
