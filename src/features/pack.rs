@@ -166,7 +166,7 @@ pub(super) fn write(
     for (name, values) in &inputs.channels {
         write_channel(views.take(*values), structure, name);
     }
-    // Whoever asks for the members asks for the chains too.
+    // A recorder that asks for the members asks for the chains too.
     let chains = inputs.chains.map(|buffer| views.take(buffer));
     let members = inputs.members.map(|buffer| views.take(buffer));
     if let Some(chains) = chains {

@@ -157,7 +157,7 @@ struct PositionVectors<S: Simd> {
 
 impl<S: Simd> PositionVectors<S> {
     /// The vectors of `atoms`, at most as many as a vector has lanes. Lanes without a C-alpha lie at `corner`,
-    /// that of the structure's grid, in any chain: nobody reads what they sum.
+    /// that of the structure's grid, in any chain: their sums are not used.
     #[inline(always)]
     fn new(simd: S, atoms: &[Atom], corner: [i32; 3]) -> Self {
         let coordinate = |lane: usize, axis: usize| {

@@ -50,16 +50,18 @@ const DRIVER: &str = "crates/engine/src/pipeline/driver.rs";
 
 const LINES_MAX: usize = 600;
 
-fn source_files(folder: &Path, files: &mut Vec<PathBuf>) {
+/// Adds the files under a folder whose paths `keeps` is true for, sorted. Leaves out build folders and hidden ones.
+fn files_under(folder: &Path, keeps: &dyn Fn(&Path) -> bool, files: &mut Vec<PathBuf>) {
     let mut entries: Vec<_> = fs::read_dir(folder)
         .unwrap()
         .map(|e| e.unwrap().path())
         .collect();
     entries.sort();
     for path in entries {
-        if path.is_dir() {
-            source_files(&path, files);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if path.is_dir() && name != "target" && !name.starts_with('.') {
+            files_under(&path, keeps, files);
+        } else if keeps(&path) {
             files.push(path);
         }
     }
@@ -85,7 +87,8 @@ fn sources() -> Vec<(String, String)> {
 fn texts(folder: &str) -> Vec<(String, String)> {
     let root = Path::new(ROOT);
     let mut files = Vec::new();
-    source_files(&root.join(folder), &mut files);
+    let is_rust = |path: &Path| path.extension().is_some_and(|extension| extension == "rs");
+    files_under(&root.join(folder), &is_rust, &mut files);
     let relative = |path: &PathBuf| path.strip_prefix(root).unwrap().display().to_string();
     files
         .iter()

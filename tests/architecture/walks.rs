@@ -1,22 +1,9 @@
 //! The tables of READMEs that lead through the code name files that exist, and functions and types of them.
 
-use crate::ROOT;
+use crate::{ROOT, files_under};
 use std::collections::HashSet;
 use std::fs;
-use std::path::{Path, PathBuf};
-
-/// The READMEs of the repository.
-fn readmes(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if path.is_dir() && name != "target" && !name.starts_with('.') {
-            readmes(&path, found);
-        } else if name == "README.md" {
-            found.push(path);
-        }
-    }
-}
+use std::path::Path;
 
 /// The texts between backticks.
 fn quoted(cell: &str) -> Vec<&str> {
@@ -58,7 +45,11 @@ fn mistakes(row: &str, read: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
 #[test]
 fn tables_of_readmes_name_what_exists() {
     let mut paths = Vec::new();
-    readmes(Path::new(ROOT), &mut paths);
+    files_under(
+        Path::new(ROOT),
+        &|path| path.ends_with("README.md"),
+        &mut paths,
+    );
     let mut wrong = Vec::new();
     for path in paths {
         let folder = path.parent().unwrap();

@@ -3,23 +3,21 @@
 use std::collections::HashMap;
 
 use super::assembly;
-use super::model::{Chain, MISSING, Residue, Structure};
+use super::model::{MISSING, Residue, Structure};
 use super::text::quoted;
 use crate::{Error, Result};
 
 /// Chain names that a message lists.
 const LISTED_MAX: usize = 20;
 
-/// A name for each of a structure's chains: the author's id. Where chains share that, as the parts of a
+/// A name for each of a structure's chains, by its author's id and its label id: the author's id. Where chains share that, as the parts of a
 /// chain that is split do, it is the label id, if there is one that is no author's id.
-pub fn distinct_chain_names(chains: &[Chain]) -> Vec<&str> {
+pub fn distinct_chain_names<'a>(ids: &[(&'a str, Option<&'a str>)]) -> Vec<&'a str> {
     let mut counts: HashMap<&str, u32> = HashMap::new();
-    for chain in chains {
-        *counts.entry(&chain.auth_asym_id).or_insert(0) += 1;
+    for (auth, _) in ids {
+        *counts.entry(auth).or_insert(0) += 1;
     }
-    let names = chains.iter().map(|chain| {
-        let auth = &*chain.auth_asym_id;
-        let label = chain.label_asym_id.as_deref();
+    let names = ids.iter().map(|&(auth, label)| {
         let label = label.filter(|label| counts[auth] > 1 && !counts.contains_key(label));
         label.unwrap_or(auth)
     });
@@ -37,7 +35,11 @@ impl Structure {
     /// A name for each of [`Structure::chains`], by [`distinct_chain_names`].
     #[doc(hidden)]
     pub fn distinct_chain_names(&self) -> Vec<&str> {
-        distinct_chain_names(&self.chains)
+        let chains = self.chains.iter();
+        let ids: Vec<_> = chains
+            .map(|chain| (&*chain.auth_asym_id, chain.label_asym_id.as_deref()))
+            .collect();
+        distinct_chain_names(&ids)
     }
 
     /// Removes all chains but those with this author's id, or but the one with this label id if no chain

@@ -7,7 +7,6 @@ use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Field, Schema};
 use tapeloop::error::{Error, Result};
 use tapeloop::features::ColumnKind;
-use tapeloop::structure::Chain;
 use tapeloop_error::internal::printable;
 use tapeloop_files::did_you_mean;
 use tapeloop_structure::internal::distinct_chain_names;
@@ -147,8 +146,11 @@ struct Rows<'a> {
 impl Rows<'_> {
     /// The sequence that the rows of a structure have.
     fn sequence(&self) -> Sequence {
-        let ids = |row| (text(row, "auth_asym_id"), text(row, "label_asym_id"));
-        let mut chain_ids: Vec<(&str, &str)> = Vec::new();
+        let ids = |row| {
+            let label = Some(text(row, "label_asym_id")).filter(|label| !label.is_empty());
+            (text(row, "auth_asym_id"), label)
+        };
+        let mut chain_ids: Vec<(&str, Option<&str>)> = Vec::new();
         let mut residues = Vec::with_capacity(self.rows.len());
         for &row in &self.rows {
             let ids = ids(row);
@@ -169,14 +171,8 @@ impl Rows<'_> {
                 break_before: cell(row, "break_before") == Cell::Flag(true),
             });
         }
-        let chain = |(auth, label): &(&str, &str)| Chain {
-            auth_asym_id: (*auth).into(),
-            label_asym_id: (!label.is_empty()).then(|| (*label).into()),
-            ..Chain::default()
-        };
-        let chains: Vec<Chain> = chain_ids.iter().map(chain).collect();
         // The names that the table's columns of chains have.
-        let names = distinct_chain_names(&chains).into_iter();
+        let names = distinct_chain_names(&chain_ids).into_iter();
         let names = names.map(|name| printable(name).into_owned());
         let first = self.rows[0];
         Sequence {

@@ -303,10 +303,7 @@ impl Slot<Free> {
         // A restarted device refuses new work until the slot has taken its loss.
         self.take_loss();
         // Without a deadline: the batch has failed, and its memory is needed.
-        let in_flight = self.with(|_| InFlight {
-            unfenced_since: Some(Instant::now()),
-            ..InFlight::new((), None, None)
-        });
+        let in_flight = self.with(|_| InFlight::unfenced((), None, None));
         let slot = match in_flight.wait() {
             Ok(done) => done.release().0,
             Err(failed) => failed.slot,
@@ -489,7 +486,7 @@ impl<B> Slot<Filled<B>> {
         match (self.core).replay(self.state.live, &self.state.events, timed) {
             Ok(replay) => {
                 let due = self.core.due();
-                let slot = self.with(|Filled { batch, .. }| InFlight::new(batch, due, None));
+                let slot = self.with(|Filled { batch, .. }| InFlight::new(batch, due));
                 Ok((slot, replay))
             }
             Err(error) => Err(self.fail(error.within("submit"), |state| state.batch)),

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use tapeloop::error::{Context, Error, Result};
-use tapeloop::structure::{Chain, ReadBudget, ReadLimits, Structure};
+use tapeloop::structure::{ReadBudget, ReadLimits, Structure};
 use tapeloop_bench::internal::format;
 use tapeloop_cli::exit_codes::GOOD;
 use tapeloop_cli::terminal::say;
@@ -265,12 +265,13 @@ fn text_of_input(input: &Json) -> String {
         let chains = structure["chains"]
             .as_array()
             .map_or(&[][..], Vec::as_slice);
-        let ids = |chain: &Json| Chain {
-            auth_asym_id: chain["chain"].as_str().unwrap_or_default().into(),
-            label_asym_id: chain["label_asym_id"].as_str().map(Into::into),
-            ..Chain::default()
-        };
-        let ids: Vec<Chain> = chains.iter().map(ids).collect();
+        let ids: Vec<_> = chains
+            .iter()
+            .map(|chain| {
+                let auth = chain["chain"].as_str().unwrap_or_default();
+                (auth, chain["label_asym_id"].as_str())
+            })
+            .collect();
         for (chain, name) in chains.iter().zip(distinct_chain_names(&ids)) {
             let name = printable(name);
             let residues = &chain["residues"];

@@ -147,7 +147,7 @@ impl<W: Workload> Queue<W> {
     }
 
     /// Adds items that wait where there is room, unless it is the turn of threads. If the engine has ended,
-    /// refuses them whosever turn it is: threads use no turn then.
+    /// refuses them in the turn of threads too, which use none then.
     #[inline]
     pub(in crate::pipeline) fn admit_waiting(&mut self, shared: &Shared<W>) -> Option<Admitted<W>> {
         let is_turn_of_threads = self.is_turn_of_threads && !shared.ended.has_ended();
@@ -197,7 +197,7 @@ impl<W: Workload> Queue<W> {
     }
 
     /// Answers an item that has expired before there was room for it, and returns its ticket. Wakes no task, as
-    /// nobody has the ticket yet.
+    /// the caller has no ticket yet.
     pub(in crate::pipeline) fn answer_expired(&mut self, item: W::Item) -> Ticket<W> {
         let reply = self.answers.take();
         let ticket = Ticket(reply.ticket(0..1));

@@ -7,13 +7,22 @@ use std::time::Instant;
 use tracing::trace_span;
 
 impl<B> InFlight<B> {
-    pub(super) fn new(batch: B, due: Option<Instant>, failed: Option<Error>) -> Self {
+    pub(super) fn new(batch: B, due: Option<Instant>) -> Self {
         InFlight {
             batch,
             due,
-            failed,
+            failed: None,
             has_reported: false,
             unfenced_since: None,
+        }
+    }
+
+    /// The state of a batch whose submission failed, so that its fence is still to be given.
+    pub(super) fn unfenced(batch: B, due: Option<Instant>, failed: Option<Error>) -> Self {
+        InFlight {
+            failed,
+            unfenced_since: Some(Instant::now()),
+            ..InFlight::new(batch, due)
         }
     }
 }
@@ -24,10 +33,7 @@ impl<B> Failed<B> {
     pub(crate) fn wait_out(self) -> Slot<InFlight<B>> {
         let Failed { error, batch, slot } = self;
         let due = slot.core.due();
-        slot.with(|_| InFlight {
-            unfenced_since: Some(Instant::now()),
-            ..InFlight::new(batch, due, Some(error))
-        })
+        slot.with(|_| InFlight::unfenced(batch, due, Some(error)))
     }
 }
 
