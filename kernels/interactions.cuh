@@ -186,7 +186,8 @@ __device__ inline Interaction of_groups(const InteractionInputs& inputs, unsigne
         const Vector second = are_rings ? from_b : apart;
         angle = of_lines(Angle::between(a.has(ROLE_RING) ? from_a : from_b, second).degrees());
         if (are_rings) {
-            if (angle >= float(PI_FACE_MAX) && angle <= float(PI_EDGE_MIN))
+            // A ring whose atoms are on a line has no plane: its angle is NaN and of neither kind.
+            if (!(angle < float(PI_FACE_MAX)) && !(angle > float(PI_EDGE_MIN)))
                 return none;
             kind = angle < float(PI_FACE_MAX) ? PI_FACE : PI_EDGE;
             if (!(inputs.limits[LISTED_KINDS] >> kind & 1))

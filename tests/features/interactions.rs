@@ -1,5 +1,6 @@
 //! The table of interactions against its definitions, written out naively.
 
+use crate::made_up::with_rings_on_lines;
 use crate::samples::samples;
 use crate::tables::compute;
 use std::collections::BTreeMap;
@@ -405,6 +406,25 @@ fn interactions_are_those_of_their_definitions() {
             "{counts:?}"
         );
     }
+}
+
+#[test]
+fn a_ring_without_a_plane_is_not_stacked() {
+    let mut stacked = [0; 2];
+    for (_, structure) in samples() {
+        let count = |structure: Structure| {
+            let table = &compute(config(Interactions::default()), &[structure])[0];
+            let of_rings = |key: &(usize, usize, &str)| key.2.starts_with("pi_stacking");
+            let rows = rows(table);
+            let angles = rows.iter().filter(|(key, _)| of_rings(key));
+            let angles: Vec<_> = angles.map(|(_, (_, angle))| *angle).collect();
+            assert!(angles.iter().all(|angle| !angle.is_nan()), "{angles:?}");
+            angles.len()
+        };
+        stacked[0] += count(structure.clone());
+        stacked[1] += count(with_rings_on_lines(structure));
+    }
+    assert!(0 < stacked[1] && stacked[1] < stacked[0], "{stacked:?}");
 }
 
 #[test]

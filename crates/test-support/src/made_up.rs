@@ -3,8 +3,8 @@
 use crate::random::Random;
 use std::f64::consts::TAU;
 use tapeloop_structure::{
-    AtomClass, AtomDetails, Chain, Ligand, LigandAtom, LigandKind, LooseSpan, MISSING, Residue,
-    Structure,
+    AtomClass, AtomDetails, Chain, CheckedStructure, Chemistry, Ligand, LigandAtom, LigandKind,
+    LooseSpan, MISSING, Residue, Roles, Structure,
 };
 
 /// A step of at most `milli` along each axis.
@@ -158,4 +158,28 @@ pub fn with_ligands(mut s: Structure, seed: u64) -> Structure {
         });
     }
     s
+}
+
+/// A structure with the atoms of every second aromatic ring on a line, so that those rings have no plane.
+pub fn with_rings_on_lines(mut structure: Structure) -> Structure {
+    let checked = CheckedStructure::new(structure.clone()).expect("a structure that was read");
+    let chemistry = Chemistry::of(&checked, None);
+    let is_ring = |(atom, members): &(u32, &[u32])| {
+        let of_residues = (*members.iter().max().unwrap() as usize) < structure.xyz.len();
+        of_residues && chemistry.roles()[*atom as usize].contains(Roles::RING)
+    };
+    let rings: Vec<_> = chemistry.groups().filter(is_ring).step_by(2).collect();
+    for (_, members) in rings {
+        let sum = |axis: usize| {
+            members
+                .iter()
+                .map(|&atom| structure.xyz[atom as usize][axis])
+                .sum::<i32>()
+        };
+        let centre: [i32; 3] = std::array::from_fn(|axis| sum(axis) / members.len() as i32);
+        for (place, &atom) in members.iter().enumerate() {
+            structure.xyz[atom as usize] = moved(centre, [10 * place as i32, 0, 0]);
+        }
+    }
+    structure
 }

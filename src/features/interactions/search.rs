@@ -245,13 +245,13 @@ impl Interactions<'_> {
             let second = if are_rings { from_b } else { apart };
             angle = of_lines(Angle::between(first, second).degrees());
             if are_rings {
-                if angle >= PI_FACE_MAX as f32 && angle <= PI_EDGE_MIN as f32 {
-                    return None;
-                }
+                // A ring whose atoms are on a line has no plane: its angle is NaN and of neither kind.
                 kind = if angle < PI_FACE_MAX as f32 {
                     PI_FACE
-                } else {
+                } else if angle > PI_EDGE_MIN as f32 {
                     PI_EDGE
+                } else {
+                    return None;
                 };
                 if self.limit(LISTED_KINDS) >> kind & 1 == 0 {
                     return None;

@@ -1,7 +1,7 @@
 //! The table of interactions on a card, with its counts by residue and by interface.
 
 use super::{Fusion, assert_agree_by, gpu, list, pool};
-use crate::made_up::{structure, with_ligands};
+use crate::made_up::{structure, with_ligands, with_rings_on_lines};
 use tapeloop::features::{Cutoff, FeatureConfig, FeatureName};
 use tapeloop::structure::{ReadOptions, Reader, Structure};
 use tapeloop_test_support::repository;
@@ -38,6 +38,7 @@ fn interactions_agree() {
     let made_up: Vec<_> = (0..40)
         .map(|n| with_ligands(structure(n * 37 % 200, n as u64), n as u64))
         .collect();
+    let without_planes: Vec<_> = samples.iter().cloned().map(with_rings_on_lines).collect();
     let mut far = config();
     let interactions = &mut far.interactions;
     for cutoff in [
@@ -53,7 +54,7 @@ fn interactions_agree() {
     let mut edges = config();
     edges.interactions.kinds = vec!["pi_stacking_edge".to_owned()];
     for config in [config(), far, edges] {
-        for structures in [&samples, &made_up] {
+        for structures in [&samples, &made_up, &without_planes] {
             assert_agree_by(&[Fusion::Off, Fusion::On], &config, &gpu, &pool, structures);
         }
     }
