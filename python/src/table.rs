@@ -222,12 +222,9 @@ impl Table {
     /// Of a table of rejected inputs: the first one and its reason.
     #[pyo3(name = "_first_rejected")]
     fn first_rejected(&self) -> Option<String> {
-        let batch = self.batches.first()?;
-        let first = |name: &str| -> Option<String> {
-            let column = batch.column_by_name(name)?.as_string_opt::<i32>()?;
-            (!column.is_empty()).then(|| column.value(0).to_owned())
-        };
-        let source = cut(first("source")?, NAME_BYTES_MAX);
+        let batch = self.batches.iter().find(|batch| batch.num_rows() > 0)?;
+        let first = |name: &str| Some(batch.column_by_name(name)?.as_string_opt::<i32>()?.value(0));
+        let source = cut(first("source")?.to_owned(), NAME_BYTES_MAX);
         Some(format!("{source}: {}", first("reason")?))
     }
 

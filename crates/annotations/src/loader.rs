@@ -155,6 +155,10 @@ impl Loader<'_> {
         let source = path.to_string_lossy();
         let file_name = structure_name(&source);
         match AnnotationFormat::of_path(path)? {
+            AnnotationFormat::Parquet if source.ends_with(".gz") => {
+                let error = Error::config("a Parquet file that is packed with gzip is not read");
+                Err(error.fix("unpack it with gunzip: Parquet compresses its columns itself"))
+            }
             AnnotationFormat::Parquet => quietly(|| parquet::read(path, file_name, self))
                 .unwrap_or_else(|panic| {
                     let text = format!(

@@ -12,9 +12,9 @@ use rawzip::{
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tapeloop_error::internal::{thread, thread_error};
+use tapeloop_error::internal::{excerpt, thread, thread_error};
 use tapeloop_error::{Error, Result};
-use tapeloop_files::open_file;
+use tapeloop_files::{open_file, quietly};
 use tapeloop_structure::internal::Compression;
 use tapeloop_structure::{Reader, Structure};
 
@@ -66,7 +66,7 @@ impl Zip {
         let (sender, listed) = bounded(LISTED_AHEAD);
         // The iterator over the directory borrows the archive, which the members share.
         thread("tapeloop-zip")
-            .spawn(move || list(&archive, bytes, &mut buffer, &sender))
+            .spawn(move || send_panic(&sender, |to| list(&archive, bytes, &mut buffer, to)))
             .map_err(thread_error)?;
         Ok(Zip {
             path: path.to_owned(),
@@ -115,6 +115,18 @@ fn refuse_tar(start: &[u8]) -> Result<()> {
     };
     let error = Error::input(format!("this is {content} with the name of a ZIP archive"));
     Err(error.fix("rename it to what it is, such as .tar, .tar.gz or .tar.zst"))
+}
+
+/// Runs `list`, and sends a panic of it, which a damaged archive may cause, as an error: a channel that only
+/// closed would look like the end of the archive.
+fn send_panic<T>(to: &Sender<Result<T>>, list: impl FnOnce(&Sender<Result<T>>)) {
+    if let Err(panic) = quietly(|| list(to)) {
+        let text = format!(
+            "the archive is damaged: listing it panicked: {}",
+            excerpt(panic)
+        );
+        let _ = to.send(Err(Error::input(text).fix("fetch or make it again")));
+    }
 }
 
 /// Lists the members of an archive of `bytes` bytes.
@@ -226,4 +238,23 @@ impl ZipMember {
 
 fn damaged_error(error: rawzip::Error) -> Error {
     Error::input(format!("the archive is damaged: {error}")).fix("fetch or make it again")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_while_an_archive_is_listed_is_an_error() {
+        let (sender, listed) = bounded::<Result<u32>>(2);
+        send_panic(&sender, |to| {
+            to.send(Ok(1)).unwrap();
+            panic!("an offset of 7");
+        });
+        drop(sender);
+        let found: Vec<_> = listed.iter().collect();
+        assert_eq!(found.len(), 2);
+        let error = found[1].as_ref().unwrap_err().to_string();
+        assert!(error.contains("an offset of 7"), "{error}");
+    }
 }

@@ -309,6 +309,21 @@ fn a_damaged_table_ends_the_program_with_an_error() {
 }
 
 #[test]
+fn a_packed_parquet_file_is_refused_with_a_fix() {
+    let folder = tempfile::tempdir().unwrap();
+    let table = folder.path().join("x.parquet.gz");
+    fs::write(&table, b"\x1f\x8b").unwrap();
+    for set in [str_of(&table), str_of(folder.path())] {
+        let set = format!("annotations={set}");
+        refuses(
+            "rg",
+            &[&set],
+            &["x.parquet.gz .. packed with gzip .. gunzip"],
+        );
+    }
+}
+
+#[test]
 fn types_that_do_not_fit_are_refused_with_the_column() {
     use arrow_array::{BinaryArray, UInt64Array};
     let folder = tempfile::tempdir().unwrap();
