@@ -18,7 +18,8 @@ use tapeloop_error::internal::excerpt;
 use tapeloop_files::shown;
 use tapeloop_structure::{Assembly, Channel, Structure};
 
-/// Rows of the table of variants that are decoded at once.
+/// Rows of the table of variants that are decoded at once, so that memory is bounded where a structure has
+/// many.
 const VARIANTS_AT_ONCE: usize = 4096;
 
 /// Gives `models` the channels of the structure `name`, and finds the rows that match.
@@ -55,7 +56,8 @@ pub(super) fn attach(all: &LoadedTables, name: &str, models: &mut [Structure]) -
         .iter()
         .map(|structure| vec![false; count(structure)])
         .collect();
-    // The channels and columns that rows have set, as bits.
+    // By level and key, the channels and columns that rows have set, as bits: a row that sets one again is
+    // repeated.
     let mut values_set: HashMap<(bool, RowKey<'_>), Vec<u64>> = HashMap::new();
     visit_rows(all, &runs, |row| {
         let level = row.level();
@@ -109,6 +111,7 @@ pub(super) fn attach(all: &LoadedTables, name: &str, models: &mut [Structure]) -
                 values: values.iter().skip(index).step_by(width).copied().collect(),
             };
             let named = all.channels.iter().enumerate().map(channel_of);
+            // Without rows the structure has no channels, as a file without annotations: all their values are null.
             structure.channels = if runs.is_empty() {
                 Vec::new()
             } else {
@@ -291,7 +294,8 @@ impl<T: Clone> FirstValues<T> {
         }
     }
 
-    /// Adds the value `index` of a row for `model`, or for all models if it is `None`.
+    /// Adds the value `index` of a row for `model`, or for all models if it is `None`. Rows come in the order
+    /// of the tables, so an earlier one of the same rank stays.
     fn offer(&mut self, index: usize, value: T, model: Option<i32>) {
         let rank = 1 + u8::from(model.is_some());
         if rank > self.ranks[index] {

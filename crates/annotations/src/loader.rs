@@ -172,7 +172,8 @@ impl Loader<'_> {
     }
 
     /// Begins a table with the columns `names`; `types` has the type of each column that states one. Returns
-    /// `None` if none of its columns is read.
+    /// `None` if none of its columns is read; its layout is kept all the same, as rows name their file by its
+    /// index among all.
     ///
     /// # Errors
     /// The columns do not identify rows, or have another type than in another table.
@@ -235,7 +236,7 @@ impl Loader<'_> {
         Ok(is_read.then_some(table))
     }
 
-    /// Adds a row of the table that is being read. If the table has no column of structures, `file_name` is the
+    /// Adds a row of the table that is being read to the store and to the digest. If the table has no column of structures, `file_name` is the
     /// row's structure.
     ///
     /// # Errors
@@ -339,7 +340,7 @@ const INTEGER: u8 = 3;
 const REAL: u8 = 4;
 const TEXT: u8 = 5;
 
-/// Appends a cell.
+/// Appends a cell: a tag, then its value. [`take_cell`] reads it back.
 fn put_cell(to: &mut Vec<u8>, cell: Cell<'_>) {
     match cell {
         Cell::Null => to.push(NULL),

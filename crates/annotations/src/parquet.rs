@@ -74,7 +74,7 @@ pub(super) fn read(path: &Path, file_name: &str, all: &mut Loader<'_>) -> Result
         let is_needed = needed
             .iter()
             .any(|&column| name.is_some_and(|name| name == names[column]));
-        // Negative sizes are an error of the reader.
+        // The reader refuses negative sizes, which `byte_range` would panic at.
         let is_range = chunk.compressed_size() >= 0 && chunk.data_page_offset() >= 0;
         if is_needed && is_range {
             let (start, bytes) = chunk.byte_range();

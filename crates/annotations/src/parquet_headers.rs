@@ -180,7 +180,7 @@ impl<R: Read> CompactReader<R> {
         }
     }
 
-    /// Skips `count` elements, each with a value of each of `kinds`. Each value takes at least a byte, so the
+    /// Skips `count` elements, each with a value of each of `kinds`: one for a list, key and value for a map. Each value takes at least a byte, so the
     /// input's end bounds their number.
     fn skip_elements(&mut self, count: u64, kinds: &[u8], depth: u32) -> io::Result<()> {
         if depth > DEPTH_MAX {

@@ -17,7 +17,7 @@ const MEMORY_BYTES_MAX: usize = 64 << 20;
 /// The most runs. The index of this many runs has 384 MiB.
 const RUNS_MAX: usize = 1 << 24;
 
-/// The most bytes of the rows of one structure, which are in memory while it is read.
+/// The most bytes of the rows of one structure, which are in memory while it is read. A run's bytes fit 32 bits.
 const STRUCTURE_BYTES_MAX: u64 = 256 << 20;
 
 /// The limits of a store.
@@ -164,6 +164,7 @@ impl StoreWriter {
                 "raise limits.annotation_bytes_max, or leave out columns with tables.annotations",
             ));
         }
+        // Once there is a file, the buffer only makes its writes large.
         if self.buffer.len() > self.limits.memory_bytes_max
             || self.file.is_some() && self.buffer.len() >= 1 << 20
         {
@@ -215,6 +216,7 @@ impl StoreWriter {
             hasher: self.hasher,
             runs: self.runs,
         };
+        // `add` has checked each run. Several runs of one hash are read together, also those of other names.
         for runs in store.runs.chunk_by(|a, b| a.hash == b.hash) {
             let bytes = runs.iter().map(|run| u64::from(run.bytes)).sum();
             if bytes > self.limits.structure_bytes_max {
@@ -290,7 +292,7 @@ impl RowStore {
         described.collect()
     }
 
-    /// Upper bound of the bytes of a structure's rows.
+    /// Upper bound of the bytes of a structure's rows: runs of other names may have its hash.
     pub(super) fn bytes_of(&self, structure: &str) -> u64 {
         let runs = self.runs_like(structure).iter();
         runs.map(|run| u64::from(run.bytes)).sum()

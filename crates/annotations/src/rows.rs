@@ -61,6 +61,7 @@ pub(super) fn visit_rows<'a>(
                 let text = "the temporary file of annotations is damaged";
                 Error::new(ErrorKind::Io, text).fix("run again")
             })?)?;
+            // The last row's index may be `u32::MAX`.
             index = index.wrapping_add(1);
         }
     }

@@ -195,6 +195,7 @@ impl<'a> Cell<'a> {
 
 /// Whether a text stands for a missing number or flag.
 pub(super) fn is_null(text: &str) -> bool {
+    // None of them is longer, and most texts are.
     text.len() <= 4 && NULLS.iter().any(|null| text.eq_ignore_ascii_case(null))
 }
 
