@@ -15,13 +15,15 @@ use std::sync::Arc;
 use std::time::Duration;
 use tapeloop_engine::error::{Error, ErrorKind, Result};
 
-/// The number of batches per slot whose times on the device are measured.
+/// The number of batches per slot whose times on the device are measured. They are of the last repetition
+/// alone, as timestamps take time on the device.
 const TIMED_PER_SLOT: usize = 8;
 
 /// The number of batches per slot that the drawing of a timeline shows.
 const DRAWN_PER_SLOT: usize = 3;
 
-/// The least and the largest number of arrivals in an open loop.
+/// The least and the largest number of arrivals in an open loop: one of slow batches has a few to show, and
+/// one of fast batches does not keep the times of millions.
 const ARRIVALS: (f64, f64) = (8.0, 20_000.0);
 
 /// The number of halvings in a latency curve: it has the quantiles 0, 50%, 75%, 87.5% and so on, to
@@ -106,7 +108,12 @@ impl Session {
         begun.filter_map(|measured| self.record(measured)).collect()
     }
 
-    /// Runs one repetition of a point, and of the other programs.
+    /// Runs one repetition of a point, and of the other programs. Each repetition sets the point up anew, so
+    /// that their spread has that of allocations and of graphs too.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] for settings that do not go together, [`ErrorKind::Mismatch`] for a wrong output,
+    /// and the errors of the device.
     fn repeat<S: Benchmark>(
         &mut self,
         measured: &mut PointResults,
@@ -152,8 +159,8 @@ impl Session {
         Ok(())
     }
 
-    /// Warms up with more and more batches, until they take a quarter of a repetition, and returns the number
-    /// of batches in a repetition.
+    /// Warms up with more and more batches, until they take a quarter of a repetition, which is long enough to
+    /// estimate from, and returns the number of batches in a repetition: two for each slot at least.
     fn warm_up(&self, runner: &mut dyn Runner, slots: usize) -> Result<u64> {
         let wanted = self.settings.repetition;
         let mut batches = 4 * slots as u64;
@@ -268,7 +275,11 @@ impl OpenLoop {
         }
     }
 
-    /// Runs one more repetition, if the runner has open loops.
+    /// Runs one more repetition, if the runner has open loops. `length` is that of a repetition, and `period_ns`
+    /// the time of a batch in the closed loop, whose rate `load` is a share of.
+    ///
+    /// # Errors
+    /// The errors of the device.
     fn run(&mut self, runner: &mut dyn Runner, length: Duration, period_ns: f64) -> Result<()> {
         let wanted = length.as_nanos() as f64 * self.load / period_ns;
         let count = wanted.clamp(ARRIVALS.0, ARRIVALS.1) as usize;

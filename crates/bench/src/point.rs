@@ -217,8 +217,10 @@ pub struct Space {
     pub fronts: Vec<Front>,
 }
 
-/// The modes in which each value of `axis` is measured. An empty list means the mode of the base
-/// point alone.
+/// The modes in which each value of `axis` is measured: those whose difference changes with it. Replay saves
+/// time by the launch, so next to stream launches where batches or their launches grow; mode resident saves
+/// the host's calls, so where slots or fronts change what the host does. An empty list means the mode of the
+/// base point alone.
 fn compared_modes(work: Work, axis: Axis) -> &'static [Mode] {
     match (work, axis) {
         (Work::Features, Axis::Batch) => &[Mode::Graph, Mode::Stream, Mode::Resident],
@@ -229,7 +231,8 @@ fn compared_modes(work: Work, axis: Axis) -> &'static [Mode] {
 }
 
 impl Space {
-    /// The default space of a workload, for a GPU or for the CPU, where batches are smaller.
+    /// The default space of a workload, for a GPU or for the CPU, where batches are smaller, as each takes
+    /// longer. Sizes are such that the base point is bound by what its [`Work`] says.
     pub fn for_work(work: Work, on_device: bool) -> Self {
         const KIB: u32 = 1024 / size_of::<f32>() as u32;
         let pick = |device, cpu| if on_device { device } else { cpu };

@@ -193,7 +193,8 @@ pub fn open<S: Benchmark>(
     Ok(runner)
 }
 
-/// How full the batch of a slot is, 0 to 1. Batches of a mixed point need different buckets.
+/// How full the batch of a slot is, 0 to 1. Batches of a mixed point need different buckets: each bucket is
+/// half as large as the next, so these shares are the buckets of a ladder of four, not in ascending order.
 fn fill_share(point: &Point, slot: usize) -> f64 {
     if point.is_mixed {
         [0.125, 1.0, 0.25, 0.5][slot % 4]
@@ -273,7 +274,7 @@ impl<S: Benchmark> ItemSource<S> {
     }
 
     /// Compares the outputs that were `kept` with the expected ones, and returns the result of a closed
-    /// loop, from the difference of the front's counters. Notes the bytes that a batch copied on average.
+    /// loop, from the front's counters before and after it. Notes the bytes that a batch copied on average.
     ///
     /// # Errors
     /// [`ErrorKind::Mismatch`] for a wrong output.
