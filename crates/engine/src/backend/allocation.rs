@@ -232,7 +232,8 @@ impl Allocation {
         Err(Error::usage(message))
     }
 
-    /// Refuses a copy within one allocation whose ranges overlap.
+    /// Refuses a copy within one allocation whose ranges overlap. CUDA leaves undefined what such a
+    /// copy writes.
     ///
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage).
@@ -321,7 +322,7 @@ impl Allocation {
         }
     }
 
-    /// The error of a lease that another holder excludes.
+    /// The error of a guard or lease that another holder excludes.
     fn in_use_error(&self) -> Error {
         let space = self.space.name();
         let (bytes, address) = (self.bytes, self.address);
@@ -369,7 +370,7 @@ impl AllocationView {
         self.bytes
     }
 
-    /// This part and the next one; `None` unless `next` starts where it ends.
+    /// This part and the next one, which one copy then takes; `None` unless `next` starts where this ends.
     pub(crate) fn followed_by(&self, next: &AllocationView) -> Option<AllocationView> {
         let follows =
             self.allocation.is(&next.allocation) && self.offset + self.bytes == next.offset;

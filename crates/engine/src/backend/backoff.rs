@@ -7,11 +7,12 @@ use crossbeam_channel::{Receiver, RecvError, TryRecvError};
 use rayon::ThreadPool;
 use std::time::{Duration, Instant};
 
-/// How long the loop keeps its core after the last event.
+/// How long the loop keeps its core after the last event: longer than a batch of small kernels takes
+/// (`DECISIONS.md#measured`), as a sleep of Linux ends 50 us late by default.
 const SPIN: Duration = Duration::from_micros(50);
-/// A sleep is the time waited so far divided by this.
+/// A sleep is the time waited so far divided by this, which bounds how late a completion is seen.
 const SLEEP_DIVISOR: u32 = 10;
-/// The longest sleep.
+/// The longest sleep, so that the end of a long batch is not seen much later either.
 const SLEEP_MAX: Duration = Duration::from_millis(1);
 
 /// The waiting policy of a loop that polls for what nothing can wait for, such as whichever of several CUDA
@@ -60,7 +61,7 @@ pub(crate) fn receive_within<T>(receiver: &Receiver<T>, pause: Duration) -> Opti
     match receiver.recv_timeout(pause) {
         Ok(message) => Some(message),
         Err(RecvTimeoutError::Timeout) => None,
-        // Nothing can wake the thread any more.
+        // Nothing can wake the thread any more, and its caller polls: it must not spin.
         Err(RecvTimeoutError::Disconnected) => {
             std::thread::sleep(pause);
             None
@@ -81,6 +82,7 @@ pub(crate) fn receive_helping<T>(
         match receiver.try_recv() {
             Ok(value) => return Ok(value),
             Err(TryRecvError::Empty) if pool.yield_now().is_some() => std::thread::yield_now(),
+            // Nothing to run for this thread, which sleeps; or an error, which `recv` returns too.
             Err(_) => return receiver.recv(),
         }
     }

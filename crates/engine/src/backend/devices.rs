@@ -174,7 +174,7 @@ pub fn device_names<'a>(devices: impl IntoIterator<Item = &'a DeviceInfo>) -> St
     names.collect::<Vec<_>>().join(" and ")
 }
 
-/// The part of a UUID after `GPU-` or `MIG-`.
+/// The part of a UUID after `GPU-` or `MIG-`; `None` for a text that begins otherwise.
 fn uuid_digits(text: &str) -> Option<&str> {
     let (kind, digits) = text.split_at_checked(4)?;
     let is_kind = |known: &str| kind.eq_ignore_ascii_case(known);

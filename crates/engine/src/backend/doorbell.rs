@@ -50,7 +50,8 @@ pub trait Words {
 /// A loop, as the host's threads see it. One thread rings and launches it.
 pub(crate) struct Doorbell<W> {
     words: W,
-    /// The first batch since the last launch; 0 before the first one.
+    /// The first batch since the last launch; 0 before the first one. Written under the lock of
+    /// [`Loops`](super::loops::Loops), which other threads hold when they read it.
     launched: AtomicU64,
 }
 
@@ -94,7 +95,8 @@ impl<W: Words> Doorbell<W> {
         self.words.load(Word::Done, Acquire) == batch
     }
 
-    /// Makes the loop park at the end of its batch, or at once, until this is taken back.
+    /// Makes the loop park at the end of its batch, or at once, until this is taken back. No data
+    /// goes with it, so it is not ordered.
     pub(crate) fn stop(&self, stop: bool) {
         self.words.store(Word::Stop, stop.into(), Relaxed);
     }

@@ -66,6 +66,10 @@ impl<G> Graphs<G> {
 }
 
 /// Refuses parameters of a captured graph for an explicit one, and the other way round.
+///
+/// # Errors
+/// [`ErrorKind::Usage`](crate::ErrorKind::Usage) then: an update does not change how a graph was
+/// made.
 pub fn check_same_build(was_captured: bool, is_captured: bool) -> Result<()> {
     let name = |captured| {
         if captured {

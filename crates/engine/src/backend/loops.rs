@@ -32,12 +32,12 @@ pub struct Residency {
 }
 
 impl Residency {
-    /// The longest of both times: 1 s.
+    /// The longest of both times: 1 s. For as long, a loop holds up calls that wait for the context.
     pub const MAX: Duration = Duration::from_secs(1);
 }
 
 impl Default for Residency {
-    /// 1 ms and 10 ms.
+    /// 1 ms and 10 ms (`DECISIONS.md#loops-on-the-device` has what the second costs).
     fn default() -> Self {
         Residency {
             idle: Duration::from_millis(1),
@@ -82,7 +82,7 @@ impl<W: Words> LoopHandle<W> {
     /// A loop that was not launched yet. `words` are new.
     ///
     /// # Errors
-    /// [`ErrorKind::Unavailable`] if the device has [`LOOPS_MAX`] loops already.
+    /// [`ErrorKind::Unavailable`] if the device has `LOOPS_MAX` loops already.
     pub fn new(loops: &Arc<Loops<W>>, words: W, residency: Residency) -> Result<Self> {
         let doorbell = Arc::new(Doorbell::new(words));
         loops.add(&doorbell)?;
@@ -127,6 +127,7 @@ impl<W: Words> LoopHandle<W> {
 
     /// Makes the loop end. It is not launched again.
     pub fn stop(&self) {
+        // Removed first, since `Loops::launch` takes back the stop of all loops that it has.
         self.loops.remove(&self.doorbell);
         self.doorbell.stop(true);
     }
@@ -167,6 +168,9 @@ impl<W: Words> State<W> {
 
 impl<W: Words> Loops<W> {
     /// Adds a loop. If all loops are stopped now, it starts stopped too.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unavailable`] if `LOOPS_MAX` of them live.
     fn add(&self, doorbell: &Arc<Doorbell<W>>) -> Result<()> {
         let mut state = self.state.lock();
         let is_live = |device_loop: &&Arc<Doorbell<W>>| !device_loop.words().is_lost();
@@ -226,6 +230,7 @@ impl<W: Words> Loops<W> {
 
     /// Stops all loops if the first of them was launched longer than `busy` ago.
     fn stop_after(&self, busy: Duration, now_ns: u64) {
+        // Without the lock, as each batch comes here: an old value only ends the loops early.
         if !is_over(busy, self.since_ns.load(Relaxed), now_ns) {
             return;
         }

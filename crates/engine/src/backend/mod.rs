@@ -270,7 +270,7 @@ pub unsafe trait Backend: Send + Sync {
         false
     }
 
-    /// Makes a lost device usable again. Returns whether it was lost.
+    /// Restarts a lost device, so that its slots take work again. Returns whether it was lost.
     ///
     /// # Errors
     /// [`ErrorKind::Worker`] if the process that is to hold the device ended while it started:

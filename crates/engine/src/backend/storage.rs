@@ -26,6 +26,9 @@ impl Storage {
     }
 
     /// `bytes` zeros in memory for `room`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfMemory`].
     pub(super) fn with_room(bytes: usize, room: usize) -> Result<Self> {
         let words = room.div_ceil(size_of::<u128>());
         // A vector aborts the process if it gets no memory, so that is tried first. `vec![0]`

@@ -68,6 +68,9 @@ fn is_same_twin(a: &Kernel, b: &Kernel) -> bool {
 }
 
 /// Refuses a launch that passes another number of words than its kernel takes.
+///
+/// # Errors
+/// [`ErrorKind::Usage`].
 pub fn check_words(kernel: &Kernel, words: &[u64]) -> Result<()> {
     match (words.len(), kernel.words()) {
         (given, taken) if given == taken => Ok(()),
@@ -87,7 +90,8 @@ pub struct Launch<'a> {
 }
 
 impl<'a> Launch<'a> {
-    /// A launch with the arguments that are passed by value. The caller adds the memory.
+    /// A launch with the arguments that are passed by value. The caller adds the memory. `words`
+    /// passed [`check_words`].
     pub fn new(kernel: &'a Kernel, grid: [u32; 3], mut words: &[u64]) -> Self {
         let mut args = Vec::new();
         let mut places = Vec::new();

@@ -17,7 +17,8 @@ use std::mem::discriminant;
 use std::sync::Arc;
 use tapeloop_error::internal::catch;
 
-/// Work with fewer bytes of uploads runs on the thread that waits for it.
+/// Work with fewer bytes of uploads runs on the thread that waits for it, as handing it over takes
+/// longer: the same bound as that of batches which other threads write (`pipeline/upload.rs`).
 const POOL_BYTES_MIN: usize = 1 << 16;
 
 struct Graph {
@@ -98,6 +99,10 @@ impl CpuSlot {
     }
 
     /// Checks every address, and finds the allocations behind them.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`] for an address that is not the slot's, a function or timestamp that does not
+    /// exist, and another number of words than the kernel takes.
     fn step(&self, op: &Op) -> Result<CheckedOp> {
         self.shared.id.check_process()?;
         let mut uses = Vec::new();
@@ -133,6 +138,7 @@ impl CpuSlot {
                 let kernel = self.shared.functions.get(*function)?;
                 check_words(&kernel, args)?;
                 for pointer in kernel.pointers() {
+                    // Only the kernel's author knows how far it goes from there.
                     touch(args[pointer.word], 1, pointer.access)?;
                 }
             }
@@ -344,6 +350,7 @@ unsafe impl DeviceSlot for CpuSlot {
             let steps = graph.steps.iter();
             steps.map(|step| discriminant(&step.op)).collect()
         };
+        // Work runs in order, without edges: the kinds are all that CUDA would call topology.
         let built = if kinds(old) == kinds(&graph) {
             Built::Updated
         } else {
@@ -401,6 +408,7 @@ unsafe impl DeviceSlot for CpuSlot {
 
     fn is_done(&mut self) -> Result<bool> {
         self.shared.id.check_process()?;
+        // Of a slot that was given up, `wait` returns the error.
         if self.memory.is_none() && self.abandoned.is_none() {
             match self.ended_receiver.try_recv() {
                 Ok(ended) => self.take_back(ended),

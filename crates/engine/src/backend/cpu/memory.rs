@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// so that a memory plan is right on every backend.
 pub(super) fn slot_buffers(buffers: &[BufferDecl]) -> Result<Vec<Storage>> {
     let storage = |decl: &BufferDecl| {
+        // A size beyond the address space becomes one that cannot be allocated.
         let bytes = decl.slot_bytes().unwrap_or(usize::MAX);
         let room = bytes.checked_next_multiple_of(ALIGN_BYTES);
         Storage::with_room(bytes, room.unwrap_or(usize::MAX))
@@ -19,7 +20,13 @@ pub(super) fn slot_buffers(buffers: &[BufferDecl]) -> Result<Vec<Storage>> {
     buffers.iter().map(storage).collect()
 }
 
-/// The buffers of several slots, with the host sides in memory that another process maps too.
+/// The buffers of several slots, with the host sides in memory that another process maps too. Slot
+/// by slot, each part of `host` is a host side, as the layout orders them; buffers without one have
+/// memory of their own.
+///
+/// # Errors
+/// `ErrorKind::Usage` if all slots together are larger than the address space, and those of
+/// [`slot_buffers`].
 #[cfg(all(feature = "supervise", target_os = "linux"))]
 pub(super) fn shared_buffers(
     buffers: &[BufferDecl],
@@ -32,27 +39,30 @@ pub(super) fn shared_buffers(
     let layout = layout.ok_or_else(|| {
         Error::usage("the buffers of all slots are larger than the address space")
     })?;
-    let seen: Vec<usize> = (0..buffers.len())
+    let with_host: Vec<usize> = (0..buffers.len())
         .filter(|&index| layout.buffers[index].host.is_some())
         .collect();
     let room = |&index: &usize| layout.buffers[index].bytes.next_multiple_of(ALIGN_BYTES);
     let mut parts = host
-        .cut(all.iter().flat_map(|_| seen.iter().map(room)))
+        .cut(all.iter().flat_map(|_| with_host.iter().map(room)))
         .into_iter();
     for slot in &mut all {
-        for (&index, part) in seen.iter().zip(&mut parts) {
+        // In this order, since `zip` would take one more part before it sees that the left side has ended.
+        for (&index, part) in with_host.iter().zip(&mut parts) {
             slot[index] = Storage::shared(part, layout.buffers[index].bytes);
         }
     }
     Ok(all)
 }
 
-/// The first address of an allocation. Addresses are never used twice in a process.
+/// The first address of an allocation: any multiple of 4,096 above 0 and far below [`OWN`]. Addresses
+/// are never used twice in a process.
 const ALLOCATIONS_START: u64 = 1 << 32;
 
 /// The addresses of a slot's own buffers are above those of all allocations: this bit, the index of the
 /// buffer, and the offset in its bytes.
 const OWN: u64 = 1 << 63;
+/// More than a buffer has, and enough left for the indices of [`BUFFERS_MAX`](crate::record::BUFFERS_MAX).
 const OFFSET_BITS: u32 = 48;
 
 /// The address of the first byte of a slot's own buffer.
@@ -71,7 +81,7 @@ pub(super) fn in_own(address: u64) -> Option<(usize, usize)> {
 pub(super) fn allocate(key: AllocationKey, space: Space, bytes: usize) -> Result<Allocation> {
     static NEXT: AtomicU64 = AtomicU64::new(ALLOCATIONS_START);
     let storage = Storage::zeroed(bytes)?;
-    // Views of an allocation start at multiples of the alignment of its elements.
+    // An address of its own for 0 bytes too, at a multiple of any alignment that views ask for.
     let room = (bytes as u64 + 1).next_multiple_of(4096);
     let address = NEXT.fetch_add(room, Relaxed);
     Ok(Allocation::new(
@@ -107,7 +117,7 @@ impl Adopted {
         self.0.retain(|known| !known.is(allocation));
     }
 
-    /// The adopted allocation that contains the range.
+    /// The adopted allocation that contains the range; `ErrorKind::Usage` if none does.
     pub(super) fn find(&self, address: u64, bytes: usize) -> Result<&Allocation> {
         let holds = |allocation: &&Allocation| allocation.contains(address, bytes);
         self.0.iter().find(holds).ok_or_else(|| {

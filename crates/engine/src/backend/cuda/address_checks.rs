@@ -30,6 +30,10 @@ pub(super) struct Checked<'a> {
 }
 
 /// Refuses an operation on memory that is not the slot's own or adopted.
+///
+/// # Errors
+/// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for that, for a function that does not exist, and
+/// for another number of words than it takes; those of [`Timestamps::event`].
 pub(super) fn check<'a>(
     op: &'a Op,
     share: &SlotMemory,
@@ -184,7 +188,8 @@ impl<'a> Checked<'a> {
         }
     }
 
-    /// Refuses an operation that a graph cannot hold.
+    /// Refuses an operation that a graph cannot hold. A graph takes none on 0 bytes
+    /// ([`DeviceSlot::make_graph`](crate::backend::DeviceSlot::make_graph)).
     pub(super) fn check_node(&self) -> Result<()> {
         match self.op {
             Op::Upload { bytes: 0, .. }

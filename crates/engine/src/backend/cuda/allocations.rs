@@ -78,8 +78,8 @@ impl Allocations {
         })
     }
 
-    /// Holds the allocations of `uses` until [`Allocations::release`]. `finish` waits for
-    /// all work in flight.
+    /// Holds the allocations of `uses` until [`Allocations::release`]. `finish` waits for all work
+    /// in flight. After an error, those that were taken before stay.
     pub(super) fn lease(
         &mut self,
         uses: &[Use],

@@ -193,6 +193,7 @@ fn write(dir: &Path, key: &str, content: &[u8]) -> io::Result<()> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let (process, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
     let temporary = dir.join(format!("{key}.{process}.{count}"));
+    // Not synced to the disk: if a crash cuts the file off, its digest shows that.
     let content = [&Sha256::digest(content)[..], content].concat();
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);

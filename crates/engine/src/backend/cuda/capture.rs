@@ -11,6 +11,10 @@ use cudarc::driver::sys::{self, CUstreamCaptureMode, CUstreamCaptureStatus};
 use std::ptr::{null, null_mut};
 
 /// Captures operations in their order. `programmatic` are the starts of programmatic edges, by node.
+///
+/// # Errors
+/// Those of the driver, with the operation; [`ErrorKind::Device`] if it made another number of
+/// nodes than operations, as they could not be told apart.
 pub(super) fn capture(
     stream: &Stream,
     checked: &[Checked<'_>],
@@ -43,6 +47,9 @@ pub(super) fn capture(
 }
 
 /// Captures the work of a library call, of which the driver knows the nodes.
+///
+/// # Errors
+/// [`ErrorKind::Kernel`] if the call gave its stream no work.
 pub(super) fn capture_call(stream: &Stream, checked: &Checked<'_>) -> Result<Template> {
     let capture = Capture::begin(stream).within(|| "begin capture")?;
     // SAFETY: the stream captures, so nothing runs.
@@ -87,7 +94,8 @@ impl<'a> Capture<'a> {
     }
 
     /// The node that the next operation of the capture would run after, and that is not among
-    /// `earlier`. Behind a programmatic edge the driver may list earlier nodes too.
+    /// `earlier`. Behind a programmatic edge the driver may list earlier nodes too. If there is no
+    /// such node, or there are several, it is an [`ErrorKind::Device`].
     fn new_node(&self, earlier: &[sys::CUgraphNode]) -> Result<sys::CUgraphNode> {
         let context = self.0.context();
         let driver = context.bind()?;

@@ -87,7 +87,8 @@ impl Compiler {
         Ok(codes.into_iter().map(code).collect())
     }
 
-    /// Compiles sources on all cores, and returns each code with the place of its source.
+    /// Compiles sources on all cores, and returns each code with the place of its source. Counts them in
+    /// `progress`, and stores code that has a key in the cache.
     fn compile_missing(
         &self,
         nvrtc: &Nvrtc,
@@ -182,7 +183,8 @@ impl Compiler {
     }
 }
 
-/// The key of a source's code in the cache.
+/// The key of a source's code in the cache: everything that the code depends on. The counts show where
+/// the headers end and the options begin.
 fn key(nvrtc: &Nvrtc, target: Target, source: &CudaSource) -> String {
     let (version, option) = (nvrtc.version_text(), target.option());
     let counts = format!("{} {}", source.headers.len(), source.options.len());

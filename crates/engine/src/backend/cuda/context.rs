@@ -52,7 +52,7 @@ impl Device {
         )
     }
 
-    /// Describes the device.
+    /// Describes the device. What the driver does not tell is 0 or empty.
     pub(super) fn info(self) -> DeviceInfo {
         let mut memory_bytes = 0;
         // SAFETY: `memory_bytes` outlives the call, and `raw` came from cuDeviceGet.
@@ -83,6 +83,7 @@ impl Device {
 
     /// The PCI bus id; empty if the driver does not tell it.
     pub(super) fn pci_bus_id(self) -> String {
+        // An id, such as `0000:3b:00.0`, takes 13 bytes with its terminator.
         let mut text = [0; 32];
         // SAFETY: the driver writes at most the length passed, terminator included.
         unsafe {

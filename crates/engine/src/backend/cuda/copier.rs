@@ -12,7 +12,8 @@ use parking_lot::Mutex;
 use std::any::Any;
 use std::sync::Arc;
 
-/// Size of the staging memory in bytes.
+/// Size of the staging memory in bytes: what a backend keeps pinned for copies. Larger ones go through
+/// it part by part.
 const STAGING_BYTES: usize = 1 << 20;
 
 /// Allocates and copies on a stream of its own, one call at a time.

@@ -21,7 +21,8 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// How often the driver is asked whether a loop has failed.
+/// How often the driver is asked whether a loop has failed: rarely, as such calls are what loops save,
+/// but soon enough for an error.
 const HEALTH_INTERVAL: Duration = Duration::from_millis(1);
 
 /// The argument of both kernels: `Loop` in resident.cu.

@@ -83,7 +83,7 @@ impl CudaSlot {
         address_checks::check(op, share, allocations, &self.functions, &self.timestamps)
     }
 
-    /// Checks an operation of a graph.
+    /// Checks an operation of a graph. A timestamp's event is made first, as the node holds it.
     fn check_node<'a>(&mut self, op: &'a Op) -> Result<Checked<'a>> {
         self.timestamps.make_for(op)?;
         let checked = self.check(op)?;

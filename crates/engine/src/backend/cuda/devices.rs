@@ -11,7 +11,8 @@ use std::path::Path;
 /// The folder of Linux that lists PCI devices.
 const PCI_DEVICES: &str = "/sys/bus/pci/devices";
 
-/// The implementation of [`devices`](crate::backend::devices()).
+/// The implementation of [`devices`](crate::backend::devices()); the inner error says why there is no
+/// driver or no device.
 pub(in crate::backend) fn list_devices() -> Result<Result<Vec<DeviceEntry>, String>> {
     match driver::find()? {
         Presence::Ready { driver, devices } => {

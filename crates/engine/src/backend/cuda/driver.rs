@@ -293,7 +293,7 @@ pub(super) enum Presence {
     Absent(String),
 }
 
-/// Finds the driver and initialises it.
+/// Finds the driver and initialises it, once in a process: later calls return what the first found.
 ///
 /// # Errors
 /// [`ErrorKind::Unavailable`] for a driver that cannot be used.
@@ -310,6 +310,9 @@ pub(super) fn library() -> Option<&'static Library> {
 }
 
 /// The version of the driver, also of one that cannot be used.
+///
+/// # Errors
+/// [`ErrorKind::Unavailable`] if the driver lacks the call or refuses it.
 pub(super) fn version(library: &'static Library) -> Result<u32> {
     // SAFETY: the signature is the one asserted next to the table.
     let get: unsafe extern "C" fn(*mut c_int) -> i32 =
@@ -392,7 +395,7 @@ pub(super) fn unusable_error(call: &str, code: Code) -> Error {
         .fix(format!("{}, {OR_CPU}", code.next_step))
 }
 
-/// The function `name` of the driver.
+/// The function `name` of the driver. If it is missing, the error is an [`ErrorKind::Unavailable`].
 ///
 /// # Safety
 /// `F` must be the type of a pointer to that function.

@@ -6,6 +6,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::record::{Kernel, ParamKind};
 
 /// Refuses a kernel with an element type that the device lacks.
+///
+/// # Errors
+/// [`ErrorKind::Unavailable`], with the kernel, the parameter and the device.
 pub(super) fn check(kernel: &Kernel, device: &DeviceInfo) -> Result<()> {
     let Some((major, minor)) = device.compute_capability else {
         return Ok(());

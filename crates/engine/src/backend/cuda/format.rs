@@ -17,6 +17,10 @@ pub(super) enum Format {
 impl Format {
     /// The format of `image`. The driver gets an address without a length and trusts the sizes in
     /// the headers of the image, so those are checked here.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Kernel`] for another format, and for an image that is shorter than its headers
+    /// say.
     pub(super) fn detect(image: &[u8]) -> Result<Format> {
         let (format, end) = if image.starts_with(&FATBIN_MAGIC) {
             (Format::FatBinary, fatbin_end(image))
@@ -59,13 +63,14 @@ fn number<const N: usize>(image: &[u8], offset: usize) -> Option<u64> {
     Some(u64::from_le_bytes(bytes))
 }
 
-/// Magic number, version (2 bytes), header size (2), size of the rest (8).
+/// The end of a fat binary: magic number, version (2 bytes), header size (2), size of the rest (8).
+/// `None`, here and in [`elf_end`], if even the header is cut short.
 fn fatbin_end(image: &[u8]) -> Option<u64> {
     number::<2>(image, 6)?.checked_add(number::<8>(image, 8)?)
 }
 
-/// The end of the program and of the section header table, the last parts of a
-/// cubin.
+/// The end of the program and of the section header table, the last parts of a cubin. Its header has
+/// their offsets and the sizes and numbers of their entries at these offsets (ELF-64).
 fn elf_end(image: &[u8]) -> Option<u64> {
     let table_end = |start, entry, count| {
         let bytes = number::<2>(image, entry)? * number::<2>(image, count)?;

@@ -109,7 +109,8 @@ impl Template {
         Ok(nodes)
     }
 
-    /// Instantiates the graph. Its nodes have their own priorities, or that of the stream of a launch.
+    /// Instantiates the graph. With `node_priorities` each node has its own priority, otherwise that of
+    /// the stream of a launch.
     /// The first launch uploads it: a graph that is uploaded and not launched yet slows the others of
     /// its stream by about 2 us.
     pub(super) fn instantiate(&self, node_priorities: bool) -> Result<Exec> {
@@ -299,6 +300,10 @@ impl Graph {
 
     /// Updates the executable graph with `draft`, or replaces it if the topology differs, or if the driver
     /// refuses an update with library calls.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`] for a draft that was made in another way; the driver's error if it refuses for
+    /// another reason than the topology: the graph then stays, with the allocations of both in its uses.
     pub(super) fn take(&mut self, draft: Draft) -> Result<Built> {
         check_same_build(self.is_captured, draft.is_captured)?;
         // Where nodes were added or left out, the driver says what differs.
@@ -372,6 +377,10 @@ impl Graph {
     }
 
     /// Gives one operation other parameters. `child` is the captured graph of a library call.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`] for a place that the graph does not have, for another kind of operation, and
+    /// for a kernel that cannot start early where the edge before it is programmatic.
     pub(super) fn set(
         &mut self,
         place: usize,
@@ -457,6 +466,10 @@ impl Graph {
 
     /// The operations of the graph, as it was made or last updated as a whole; library calls as they were
     /// last set.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Mismatch`] if the driver has another number of nodes than were planned, or a node of
+    /// copies does something else.
     pub(super) fn ops(&self, functions: &Functions, timestamps: &Timestamps) -> Result<Vec<Op>> {
         let template = self.newest.as_ref().unwrap_or(&self.made);
         let (nodes, planned) = (template.count()?, template.nodes.len());
@@ -528,6 +541,10 @@ impl Graph {
     }
 
     /// Makes the graph resident: a loop on the device replays it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`] if it is resident already or was set, as the loop would copy the parameters
+    /// of before; [`ErrorKind::Unavailable`] for an urgent kernel.
     pub(super) fn make_resident(
         &mut self,
         functions: &Functions,

@@ -28,9 +28,9 @@ impl NodeKind {
     }
 }
 
-/// Adds an operation to a graph, after the nodes `after`. The captured
-/// graph `child` of a library call is one node. A `programmatic` edge is that from the one node of
-/// `after`, between two kernels.
+/// Adds an operation to a graph, after the nodes `after`. The captured graph `child` of a library
+/// call is one node. A `programmatic` edge is that from the one node of `after`, between two
+/// kernels. [`Op::Copy`] is refused.
 ///
 /// # Safety
 /// `graph`, `after` and `child` must be alive, and `after` nodes of `graph`.

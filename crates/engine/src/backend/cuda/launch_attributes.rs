@@ -15,7 +15,7 @@ use std::ffi::c_int;
 /// The compute capability from which devices have clusters of thread blocks.
 const CLUSTERS_SINCE: (u32, u32) = (9, 0);
 
-/// The most attributes of a launch.
+/// The most attributes of a launch: a cluster, cooperative, a priority, and an early start.
 const ATTRIBUTES_MAX: usize = 4;
 
 const EMPTY: CUlaunchAttributeValue = CUlaunchAttributeValue { pad: [0; 64] };

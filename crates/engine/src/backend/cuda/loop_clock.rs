@@ -7,7 +7,9 @@
 
 use parking_lot::Mutex;
 
-/// How far the clocks may drift apart, in nanoseconds for each millisecond.
+/// How far the clocks may drift apart, in nanoseconds for each millisecond: 100 ppm, more than two quartz
+/// clocks differ by. If some do all the same, the bounds come to exclude each other, and [`Bounds::meet`]
+/// takes the newest.
 const DRIFT_NS_PER_MS: u64 = 100;
 
 /// The moments of a batch, in nanoseconds.
@@ -61,7 +63,7 @@ impl Bounds {
 
 impl LoopClock {
     /// When a batch began and ended on the host's clock: in this order, and between the host's
-    /// moments.
+    /// moments, by the middle of the bounds. Narrows the bounds by this batch, for later ones too.
     pub(super) fn convert(&self, batch: &BatchTimes) -> (u64, u64) {
         let bounds_of_batch = Bounds::new(batch);
         let mut so_far = self.0.lock();

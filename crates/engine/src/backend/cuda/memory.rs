@@ -28,6 +28,9 @@ unsafe impl Sync for Pinned {}
 impl Pinned {
     /// Allocates `bytes` bytes, at least one, zeroed. It needs no flags: write-combined memory
     /// would be slow to read, and unified addressing implies the others.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfMemory`] if so much cannot be pinned.
     pub(super) fn zeroed(context: &Arc<Context>, bytes: usize) -> Result<Pinned> {
         let driver = context.bind_for(Call::Allocation)?;
         let mut start = std::ptr::null_mut();
@@ -55,6 +58,10 @@ impl Pinned {
     }
 
     /// Pins existing memory that is shared with another process.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unavailable`] if the device takes such memory by other addresses than the host;
+    /// [`ErrorKind::OutOfMemory`] if so much cannot be pinned.
     #[cfg(all(feature = "supervise", target_os = "linux"))]
     pub(super) fn registered(context: &Arc<Context>, arena: Arena) -> Result<Pinned> {
         use cudarc::driver::sys::CUdevice_attribute as A;
@@ -122,6 +129,9 @@ pub(super) struct DeviceMemory {
 
 impl DeviceMemory {
     /// Allocates `bytes` bytes, at least one.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfMemory`], with how much is free.
     pub(super) fn new(context: &Arc<Context>, bytes: usize) -> Result<DeviceMemory> {
         let driver = context.bind_for(Call::Allocation)?;
         let mut start = 0;

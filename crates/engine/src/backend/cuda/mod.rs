@@ -150,7 +150,8 @@ pub fn compiled(source: &CudaSource, capability: (u32, u32)) -> Result<Vec<u8>> 
 }
 
 impl CudaBackend {
-    /// Opens slots with their host sides in `pinned`.
+    /// Opens slots with their host sides in `pinned`. [`Layout::for_slots`] has found that the sizes of
+    /// all slots fit into the address space.
     fn open_slots_in(
         &self,
         pinned: Pinned,

@@ -19,6 +19,7 @@ use std::sync::Arc;
 
 /// Dynamic shared memory in bytes that every device has without opting in.
 const SHARED_BYTES_DEFAULT: u32 = 48 << 10;
+/// Room for what the driver says of code that it cannot load; it cuts off a longer text.
 const LOG_BYTES: usize = 16 << 10;
 
 /// A kernel of a loaded module, or a library call, with its declaration, ready to launch.
@@ -134,7 +135,8 @@ impl Functions {
         Some((id, function.clone()))
     }
 
-    /// Compiles and loads the images among these that come as source and are not loaded yet.
+    /// Compiles and loads the images among these that come as source and are not loaded yet. One
+    /// that fails does not keep the others from being loaded; the first error is returned.
     pub(super) fn prepare(&self, images: &[Arc<Image>]) -> Result<()> {
         self.context.check_lost()?;
         let mut modules = self.modules.lock();
@@ -173,6 +175,10 @@ impl Functions {
     }
 
     /// Loads a kernel, and checks that its code matches the declaration.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Kernel`] for a kernel without code, or one whose declaration its code
+    /// contradicts; [`ErrorKind::Unavailable`] for what the device or the machine lacks.
     pub(super) fn load(&self, kernel: &Kernel) -> Result<FunctionId> {
         self.context.check_lost()?;
         // Stays locked, so that two callers do not load the same code.
@@ -317,7 +323,7 @@ impl Functions {
     }
 
     /// Compares the parameters of the declaration, which a launch passes, with those of the code,
-    /// which the driver reads.
+    /// which the driver reads: it would read past arguments that are too few or too short.
     fn check_declaration(&self, kernel: &Kernel, function: sys::CUfunction) -> Result<()> {
         let taken = self.code_params(function)?;
         if kernel.params.len() != taken.len() || taken.len() > PARAMS_MAX {
@@ -393,9 +399,10 @@ impl Functions {
         })
     }
 
-    /// Whether the code of a kernel that is declared to wait for its dependencies does wait, and the
-    /// device lets it start before they have ended. Code for older architectures lacks the instruction,
-    /// also where the driver has compiled it for this device.
+    /// Whether the code of a kernel that is declared to wait for its dependencies does wait, and
+    /// the device lets it start before they have ended. Code for older architectures lacks the
+    /// instruction, also where the driver has compiled it for this device. The driver has the
+    /// architecture as `10 * major + minor`.
     fn code_waits(&self, function: sys::CUfunction) -> Result<bool> {
         let (major, minor) = programmatic_launch::SINCE;
         let which = CUfunction_attribute::CU_FUNC_ATTRIBUTE_PTX_VERSION;
@@ -479,7 +486,8 @@ impl Module {
     }
 }
 
-/// The error of an image that the device or the driver refuses.
+/// The error of an image that the device or the driver refuses; `None` for a result that is not about
+/// the image.
 fn load_error(context: &Context, result: i32, format: Format, log: &str) -> Option<Error> {
     let device = context.device;
     let (major, minor) = device.capability();

@@ -111,6 +111,9 @@ impl Nvrtc {
     /// Opens the library at `path`, or at the path in [`PATH_VARIABLE`], or by name. A driver
     /// refuses code of a newer CUDA, so NVRTC 12 is tried first for a driver older than 13 (0 if
     /// there is none).
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unavailable`], with the reason for each file that was tried.
     pub(super) fn open(path: Option<&Path>, driver_version: u32) -> Result<Nvrtc> {
         let named = path
             .map(Path::to_owned)
@@ -175,6 +178,9 @@ impl Nvrtc {
     }
 
     /// The target for a device of this compute capability.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unavailable`] if it compiles for newer devices only.
     pub(super) fn target(&self, capability: (u32, u32)) -> Result<Target> {
         let mut count = 0;
         // SAFETY: `count` outlives the call.
@@ -198,7 +204,10 @@ impl Nvrtc {
         })
     }
 
-    /// Compiles `source`; an error carries the compiler's messages.
+    /// Compiles `source` to a cubin or, for a PTX target, to PTX.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Kernel`], with the compiler's messages.
     pub(super) fn compile(&self, source: &CudaSource, target: Target) -> Result<Vec<u8>> {
         let program = self.program(source)?;
         let mut options = vec![c_string("an option", &target.option())?];

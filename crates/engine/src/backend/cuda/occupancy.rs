@@ -8,6 +8,10 @@ use cudarc::driver::sys::CUdevice_attribute;
 
 /// The block size with the most threads per multiprocessor, for this much dynamic shared memory per
 /// block in bytes, and the number of such blocks that the device runs at once.
+///
+/// # Errors
+/// [`ErrorKind::Usage`] for a library call; [`ErrorKind::Kernel`] if no block of the kernel fits on
+/// a multiprocessor.
 pub(super) fn occupancy(
     context: &Context,
     function: &Function,

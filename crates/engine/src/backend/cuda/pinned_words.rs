@@ -104,7 +104,7 @@ impl Words for Arc<PinnedWords> {
     }
 }
 
-/// The loops on the device with this handle.
+/// The loops on the device with this handle, of all backends in the process: they end together.
 pub(super) fn loops_of(device: i32) -> Arc<Loops<Arc<PinnedWords>>> {
     type OfDevices = BTreeMap<i32, Arc<Loops<Arc<PinnedWords>>>>;
     static DEVICES: Mutex<OfDevices> = Mutex::new(BTreeMap::new());

@@ -30,8 +30,9 @@ impl ProgrammaticLaunch {
     }
 }
 
-/// Does without programmatic dependent launch what the driver refused with it, and never uses it again
-/// in the context if that helps. The error is that of the first try.
+/// Does without programmatic dependent launch what the driver refused with it, and never uses it
+/// again in the context if that helps. The error is that of the first try. Only an error of the
+/// driver can be about these launches.
 pub(super) fn or_without<T>(
     context: &Context,
     made: Result<T>,

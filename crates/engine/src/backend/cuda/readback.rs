@@ -41,6 +41,10 @@ impl<E> Number<E> {
 
 /// The operation of a node.
 ///
+/// # Errors
+/// [`ErrorKind::Mismatch`] for a node that no operation of a slot makes, here and in the functions
+/// below.
+///
 /// # Safety
 /// `node` must be alive.
 pub(super) unsafe fn read(
@@ -58,6 +62,7 @@ pub(super) unsafe fn read(
     })?;
     // SAFETY: the caller's promise; each reads a node of the kind found.
     unsafe {
+        // The numbers of `CUgraphNodeType`, asserted below.
         match kind.get() {
             0 => read_launch(context, node, step, functions),
             1 => read_copy(context, node, step),
@@ -91,6 +96,8 @@ fn foreign_node_error(reason: String) -> Error {
     )
 }
 
+/// The launch of a kernel's node. `step.function` is the declaration that the node was made with.
+///
 /// # Safety
 /// `node` must be alive, and a kernel's.
 unsafe fn read_launch(
@@ -141,6 +148,8 @@ unsafe fn read_launch(
 /// One end of a copy: the number of its type of memory, and its address.
 type End = (u32, u64);
 
+/// The upload or download of a node that copies one row of bytes.
+///
 /// # Safety
 /// `node` must be alive, and a copy.
 unsafe fn read_copy(context: &Context, node: sys::CUgraphNode, step: NodeKind) -> Result<Op> {
@@ -232,6 +241,8 @@ unsafe fn read_memset(context: &Context, node: sys::CUgraphNode) -> Result<Op> {
     memset_of(&params)
 }
 
+/// The timestamp whose event a node records.
+///
 /// # Safety
 /// `node` must be alive, and record an event.
 unsafe fn read_timestamp(

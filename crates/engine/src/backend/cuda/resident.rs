@@ -48,6 +48,7 @@ impl ResidentLoop {
     /// The batch before is done. Until this one is, the memory that the graph accesses must live,
     /// and the host must not access what it writes.
     pub(super) unsafe fn ring(&mut self) -> Result<()> {
+        // Taken before the batch can begin, as a bound of its times.
         let (now, device) = (Instant::now(), &mut self.device);
         self.rung_ns = host_ns(now);
         device.put_off_check(now);

@@ -16,6 +16,8 @@ pub(super) struct SlotMemory {
 
 impl SlotMemory {
     /// Divides both arenas into `count` parts.
+    ///
+    /// Panics if an arena is smaller than that.
     pub(super) fn cut(
         layout: Layout,
         pinned: Pinned,

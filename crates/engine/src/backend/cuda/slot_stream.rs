@@ -51,6 +51,9 @@ impl SlotStream {
     }
 
     /// Refuses a loop where it would lose the slot's priority.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unavailable`] in a slot for urgent batches.
     pub(super) fn check_loop(&self) -> Result<()> {
         match self.priority() {
             Priority::Normal => Ok(()),

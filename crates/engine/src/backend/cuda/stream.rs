@@ -9,7 +9,8 @@ use std::ffi::c_int;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long a wait is repeated that the driver refuses because of a capture.
+/// How long a wait is repeated that the driver refuses because of a capture: long enough for the capture
+/// of other code to end, and short enough for a caller to see the error.
 const REFUSED_MAX: Duration = if cfg!(test) {
     Duration::from_millis(20)
 } else {
@@ -127,6 +128,9 @@ impl Stream {
     ///
     /// An event that a capture recorded is refused: the wait would make the stream a part of the
     /// capture, and none of its work would run.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for such an event.
     pub(super) fn wait_for_external(&self, event: &ExternalEvent) -> Result<()> {
         let driver = self.context.bind_for(Call::Submission)?;
         let raw = event.handle() as sys::CUevent;

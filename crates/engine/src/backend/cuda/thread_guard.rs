@@ -69,6 +69,8 @@ impl ThreadGuard {
                 let result = unsafe { (driver.cuCtxPushCurrent_v2)(context) };
                 refuse("cuCtxPushCurrent", result)?;
             }
+            // Put in before the mode is changed: if that is refused, the guard is dropped and pops
+            // the context.
             let restore = guard.restore.insert(Restore {
                 mode: None,
                 has_pushed,

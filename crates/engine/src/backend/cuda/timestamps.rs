@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 /// base they are exact to 0.1 us, which is finer than the resolution of events.
 const BASE_AGE_MAX: Duration = Duration::from_secs(1);
 
-/// Attempts to find the base; the quickest is the least disturbed.
+/// Attempts to find the base; the quickest is the least disturbed. Each waits for the device.
 const BASE_ROUNDS: usize = 4;
 
 /// The events of one slot, created at their first use.
@@ -102,7 +102,9 @@ struct Base {
     /// An idle stream, on which an event is recorded at once.
     stream: Stream,
     event: Event,
+    /// Recorded by the next attempt, and swapped with `event` if that was the quickest so far.
     spare: Event,
+    /// When `event` was recorded, on the host's clock.
     at_ns: u64,
     found: Instant,
 }

@@ -7,21 +7,23 @@ use crate::error::{Error, Result};
 use crate::record::{BufferId, Kernel};
 use std::collections::BTreeMap;
 
-/// The most slots of a worker.
+/// The most slots of a worker. Their addresses are below those of allocations, as is asserted below.
 pub(super) const SLOTS_MAX: usize = 1024;
-/// The address space of each side of each slot, in bytes.
+/// The address space of each side of each slot, in bytes: more than the memory of any device.
 const SIDE_BYTES: u64 = 1 << 40;
 
 /// The first address of an allocation. Slots have lower ones.
 pub(super) const ALLOCATIONS_START: u64 = 1 << 60;
 const _: () = assert!(2 * (SLOTS_MAX as u64 + 1) * SIDE_BYTES <= ALLOCATIONS_START);
 
+/// One of the two addresses of a buffer.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Side {
     Device,
     Host,
 }
 
+/// The first address of a side of a slot. None is below [`SIDE_BYTES`], so that no small number is one.
 fn start(slot: u32, side: Side) -> u64 {
     let place = 2 * (u64::from(slot) + 1) + side as u64;
     place * SIDE_BYTES
@@ -73,6 +75,10 @@ impl Map {
     }
 
     /// The address in the worker, for work that only reads there or that `writes`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for an address that is not the slot's own, and
+    /// for one in an allocation, which the supervisor fills again, if the work writes there.
     fn real(&self, address: u64, allocations: &Allocations, writes: bool) -> Result<u64> {
         match allocations.real(address) {
             Some(_) if writes => return Err(read_only()),
@@ -101,6 +107,10 @@ impl Map {
     }
 
     /// The operation with the worker's addresses; `kernel` is that of a launch.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for such an address, and for a launch of too
+    /// few words.
     pub(super) fn op(
         &self,
         op: &Op,

@@ -20,9 +20,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Acquire;
 use std::time::{Duration, Instant};
 
-/// How long a wait spins before it sleeps.
+/// How long a wait spins before it sleeps: short batches end meanwhile, and need no wake-up.
 const SPIN_TIME: Duration = Duration::from_micros(20);
-/// The time between two checks of a wait that the worker lives.
+/// The time between two checks of a wait that the worker lives: they take a lock and call the system, and
+/// a worker that ended without a word is noticed so much later at most.
 const ALIVE_CHECK_INTERVAL: Duration = Duration::from_millis(5);
 
 /// The state that slots which are opened together share.
@@ -106,7 +107,8 @@ impl WorkerSlot {
 
     /// Whether the last fence is reached. The error of a batch is reported once. The loss of a
     /// worker is reported once, when its process has ended: until then its device may write to the
-    /// slot's host memory.
+    /// slot's host memory. If the process does not end, each call returns the error, and the memory
+    /// stays closed.
     fn poll_fence(&mut self) -> Result<bool> {
         if !self.is_in_flight() {
             return Ok(true);
@@ -150,6 +152,7 @@ impl WorkerSlot {
                 self.fence_seen = self.fence_set;
                 return Err(error);
             }
+            // The flag announced an error of the device, or one of a batch at its fence.
             Ok(_) => drop(self.supervisor.lose_garbled()),
             // The worker is lost.
             Err(_) => {}
@@ -239,6 +242,7 @@ unsafe impl DeviceSlot for WorkerSlot {
     fn disown(&mut self, _: &Allocation) {}
 
     unsafe fn enqueue(&mut self, op: &Op) -> Result<()> {
+        // The worker checks it, and reports what it refuses with the fence.
         self.steps.push(SlotCall::Op(op.clone()));
         Ok(())
     }
@@ -278,6 +282,8 @@ unsafe impl DeviceSlot for WorkerSlot {
     }
 
     fn fence(&mut self) -> Result<()> {
+        // The steps are lent to the request and taken back empty, so that a batch allocates
+        // nothing.
         let mut work = Request::Work {
             slot: self.slot,
             steps: std::mem::take(&mut self.steps),

@@ -1,4 +1,7 @@
 //! Length-prefixed messages over a socket. File descriptors travel with one byte each.
+//!
+//! All errors are of [`ErrorKind::Device`]: where one message is lost the next cannot be found, so the
+//! worker is lost.
 
 use crate::error::{Error, ErrorKind, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -16,7 +19,7 @@ use std::os::unix::net::UnixStream;
 
 /// The largest message in bytes: kernel images are the largest.
 const MESSAGE_BYTES_MAX: usize = 1 << 30;
-/// The most bytes that are read at once.
+/// The most bytes that are read at once, and so the most that a wrong length makes a reader allocate.
 const READ_BYTES_MAX: usize = 1 << 20;
 
 /// One end of the connection.

@@ -204,10 +204,12 @@ impl Workers {
         self.is_lost.store(false, Release);
     }
 
-    /// Ends a process that could not be opened. Returns the error to report: of
-    /// [`ErrorKind::Worker`] if the process ended by itself, so that another start may succeed.
-    /// `is_hung_up` says whether its end of the connection is closed.
+    /// Ends a process that could not be opened. Returns the error to report: `error` if the worker
+    /// reported it, else one of [`ErrorKind::Worker`] if the process ended by itself, so that another
+    /// start may succeed, and of [`ErrorKind::Unavailable`] if it exited with 0, as a program that is no
+    /// worker, or had to be killed. `is_hung_up` says whether its end of the connection is closed.
     pub(super) fn did_not_open(&self, error: Error, is_hung_up: bool) -> Error {
+        // Before the kill, which would become the exit status.
         let ended = is_hung_up && self.wait(self.end_timeout);
         let exit = self.current.lock().exit.clone().filter(|_| ended);
         self.current.lock().kill();

@@ -13,7 +13,8 @@ use crate::record::{BufferDecl, Image};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The most bytes of contents that are sent at once. Each part is copied to shared memory.
+/// The most bytes of contents that are sent at once. Each part is copied to shared memory, so this bounds
+/// what a copy takes next to the contents.
 const SENT_BYTES_MAX: usize = 64 << 20;
 
 #[derive(Default)]
@@ -66,7 +67,8 @@ impl RestartState {
     /// An address for an allocation, which no other has had.
     pub(super) fn free_address(&mut self, bytes: usize) -> u64 {
         let start = self.allocations_end.max(ALLOCATIONS_START);
-        // The address past the end is in no other allocation.
+        // The address past the end is in no other allocation, and each starts at a multiple of any
+        // alignment that views ask for.
         self.allocations_end = start + (bytes as u64 + 1).next_multiple_of(4096);
         start
     }
@@ -128,7 +130,7 @@ impl RestartState {
         graphs.expect("open slots are in the restart_state")
     }
 
-    /// Sends everything to a new worker.
+    /// Sends everything to a new worker, in an order in which each thing finds those that it names.
     ///
     /// # Errors
     /// The errors of the link and those that the worker's device reports.

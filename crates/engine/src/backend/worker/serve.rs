@@ -26,7 +26,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tapeloop_error::internal::{catch, stack_bytes, thread, thread_error};
 
-/// The time between two reports of a compilation.
+/// The time between two reports of a compilation: far below the supervisor's time limit for a reply.
 const REPORT_EVERY: Duration = Duration::from_millis(100);
 
 /// Runs a worker for the process that started this one, until that process closes the connection.
@@ -185,6 +185,7 @@ fn die_with(socket: OwnedFd) -> Result<()> {
                 .revents()
                 .intersects(PollFlags::HUP | PollFlags::ERR)
             {
+                // No process is refused to kill itself.
                 let _ = kill_process(getpid(), Signal::KILL);
             }
         }

@@ -93,8 +93,8 @@ impl ServedSlot {
         error.unwrap_or_else(unknown_id_error)
     }
 
-    /// Passes a request to the slot: at once if no thread holds the slot, otherwise when that
-    /// thread releases it.
+    /// Passes a request to the slot: at once if no thread holds the slot, otherwise when the slot is
+    /// next locked. Never waits for the slot, which may be computing.
     pub(super) fn post(&self, posted: Posted) {
         self.inbox.lock().push_back(posted);
         if let Some(mut state) = self.state.try_lock() {

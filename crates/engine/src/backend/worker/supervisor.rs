@@ -26,10 +26,12 @@ use std::time::{Duration, Instant};
 const OPEN_TIMEOUT: Duration = Duration::from_secs(60);
 /// The time limit for later replies. A worker that takes longer is lost: its driver hangs.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
-/// The time limit for a worker to end after it was asked to close.
+/// The time limit for a worker to end after it was asked to close; then it is killed, since the engine's
+/// drop waits for it.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// The number of times that the first worker is started if another process kills each before it has opened
-/// its device. Later starts count towards the engine's limit.
+/// its device: a system that kills all of them must not keep the program starting. Later starts count
+/// towards the engine's limit.
 const FIRST_STARTS_MAX: u32 = 3;
 
 pub(super) struct Supervisor {
@@ -215,6 +217,9 @@ impl Supervisor {
     }
 
     /// Sends a request and waits for its reply. An error of the connection loses the worker.
+    ///
+    /// # Errors
+    /// The loss of the worker.
     fn exchange(&self, core: &mut Core, request: &Request) -> Result<Reply> {
         self.workers.check()?;
         let reply = core

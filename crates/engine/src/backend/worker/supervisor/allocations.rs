@@ -21,6 +21,7 @@ impl Supervisor {
         let address = core.restart_state.free_address(bytes);
         let sent = filled.send(address, &mut core.link);
         let sent = self.check_link(&core.link, sent)?;
+        // Its contents may have been refused after it was taken.
         if sent.is_err() {
             self.free_in_worker(&mut core, address);
         }

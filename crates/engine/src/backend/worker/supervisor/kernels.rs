@@ -48,6 +48,9 @@ impl Supervisor {
 
     /// Has the worker load a kernel, whose image it is sent first. One that it has loaded before
     /// keeps its id.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Kernel`] for a library call; those of the worker.
     pub(in super::super) fn load(&self, kernel: &Kernel) -> Result<FunctionId> {
         let mut core = self.core()?;
         let image = match &kernel.code {
