@@ -14,11 +14,12 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The latency is measured for one item, the first, of each group of this many items of a batch.
+/// The latency is measured for one item, the first, of each group of this many items of a batch: reading
+/// the clock for each would take longer than adding it.
 const ITEMS_PER_SAMPLE: usize = 64;
 
 /// The most entries of a batch that take no room on the device: rejected items, and items of extent
-/// zero. The batch's capacity limits the others.
+/// zero. The batch's capacity limits the others, and this the memory of a batch of such items alone.
 pub(crate) const EMPTY_ENTRIES_MAX: u32 = 1 << 16;
 
 /// Where an item lies in its batch: it starts at `offset` along each axis, and spans `extent`.
@@ -101,7 +102,7 @@ pub(crate) struct Ordered<W: Workload> {
 }
 
 impl<W: Workload> Batch<W> {
-    /// Makes the batch empty. Its vectors keep their capacity.
+    /// Makes the batch empty. Its vectors keep their capacity. [`Batcher::flush`] sets what stays here.
     fn clear(&mut self) {
         let Batch {
             entries,
@@ -185,6 +186,7 @@ impl<W: Workload> Batch<W> {
             let rest = self.total.checked_sub(extent);
             self.total = rest.expect("the total holds each item");
             self.items -= 1;
+            // One without an extent was counted when it was added.
             self.empty_entries += u32::from(extent != Extent::default());
         }
         entry.location = Err(reason());
@@ -272,7 +274,7 @@ pub(crate) struct Batcher<W: Workload> {
     axes: &'static [&'static str],
     /// A batch closes before it exceeds this extent.
     target: Extent,
-    /// A batch that reaches this length along any axis is full.
+    /// A batch that reaches this length along any axis is full. Where `target` is 0 no length does.
     full: Extent,
     /// The largest extent of a single item.
     max: Extent,
@@ -330,7 +332,11 @@ impl<W: Workload> Batcher<W> {
         closed
     }
 
-    /// An item's extent, or the error that rejects the item. The item is added next.
+    /// An item's extent, or the error that rejects the item. The item is added next; one that is too large
+    /// ends its batch.
+    ///
+    /// # Errors
+    /// Those of the extent, and of [`Self::too_large_error`].
     #[inline]
     pub(crate) fn admit(&mut self, extent: Result<Extent>) -> Result<Extent> {
         match extent {
@@ -342,7 +348,8 @@ impl<W: Workload> Batcher<W> {
         }
     }
 
-    /// Whether an item of this extent fits in the open batch. If not, close that batch first.
+    /// Whether an item of this extent fits in the open batch. If not, close that batch first. A rejected
+    /// item takes no room, and one beyond the target fits an empty batch, which it then has to itself.
     #[inline]
     pub(crate) fn has_room(&self, extent: &Result<Extent>) -> bool {
         let Ok(needed) = extent else { return true };
@@ -467,6 +474,8 @@ impl<W: Workload> Batcher<W> {
         self.spares.push(batch);
     }
 
+    /// The error of an item that no bucket holds: [`ErrorKind::Usage`] if its extent has more lengths than
+    /// the workload has axes, otherwise [`ErrorKind::Capacity`].
     #[cold]
     fn too_large_error(&self, extent: Extent) -> Error {
         let axis = extent.first_excess(self.max);

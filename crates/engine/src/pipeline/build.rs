@@ -70,6 +70,9 @@ struct Size {
 
 /// Records the workload, allocates all memory and makes all slots ready. After
 /// [`ErrorKind::OutOfMemory`] it tries again with less, unless there is a budget.
+///
+/// # Errors
+/// Those of [`Engine::new`](super::Engine::new), but of the threads.
 pub(super) fn build<W: Workload>(
     workload: W,
     backends: &[Arc<dyn Backend>],
@@ -89,6 +92,7 @@ pub(super) fn build<W: Workload>(
         return Err(Error::usage("the backends are of different kinds")
             .fix("build an engine for each kind"));
     }
+    // Before a device is restarted, which would lose the batches of another engine.
     let exclusive = backends
         .iter()
         .map(|backend| ExclusiveUse::acquire(&**backend));
@@ -255,7 +259,7 @@ impl Size {
     }
 
     /// Takes away a slot, or half of the largest bucket; `None` at one slot and a bucket that holds
-    /// no more than a batch.
+    /// no more than a batch. Slots go first: fewer cost overlap, and a smaller bucket rejects items.
     fn shrink(&mut self, batch: Extent) -> Option<Shrunk> {
         if self.slots > 1 {
             self.slots -= 1;

@@ -7,7 +7,9 @@ use crate::backend::Backoff;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
-/// Rounds after an event in which the thread keeps its core without a system call.
+/// Rounds after an event in which the thread keeps its core without a system call, so that a short batch
+/// is seen at once; each looks at all slots in flight. From then on it offers its core to the thread that
+/// fills slots.
 const ROUNDS_OF_SPIN: u32 = 64;
 
 /// What a device's completion thread receives.

@@ -11,7 +11,7 @@ use std::fmt;
 use std::time::{Duration, Instant};
 use tapeloop_error::internal::LaterFields;
 
-/// The most slots of one device.
+/// The most slots of one device: far more than the three that keep it busy, for results that borrow slots.
 pub const SLOTS_MAX: usize = 64;
 
 /// When an [`Engine`](super::Engine) closes a batch that has room for more items. A run closes its
@@ -103,7 +103,8 @@ pub struct EngineConfig {
 }
 
 impl EngineConfig {
-    /// Three slots and graph replay.
+    /// Three slots and graph replay. The items at fault of a run cost 3 + log2(items of a batch) restarts
+    /// each, so the 1,000 restarts suffice for dozens of them, and end a device that never comes up.
     pub fn new(batch: impl Into<Extent>) -> Self {
         let batch = batch.into();
         EngineConfig {
@@ -124,6 +125,9 @@ impl EngineConfig {
     }
 
     /// Checks what does not depend on the workload.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`], here and in the checks that it calls.
     pub(super) fn check(&self) -> Result<()> {
         check_slots(self.slots)?;
         self.policy.check()?;

@@ -143,6 +143,8 @@ impl<W: Workload> Dispatcher<W> {
         if !self.is_broken() {
             self.close_open();
         }
+        // `Self::answer` has the other half: it counts its batch, then looks whether the engine
+        // closes.
         self.is_closing.swap(true, SeqCst);
         self.devices.wake_all();
     }
@@ -186,7 +188,8 @@ impl<W: Workload> Dispatcher<W> {
     }
 
     /// Takes the next start from the queue, which is locked, and counts it as starting on its
-    /// device. Room has become free with it, so the threads that wait for room are woken.
+    /// device, for [`Self::without_submissions`]. Room has become free with it, so the threads that wait
+    /// for room are woken.
     fn next(&self, queue: &mut Queue<W>) -> Next<W> {
         let next = queue.next(&self.shared);
         if let Some(start) = &next.start {
@@ -309,6 +312,7 @@ impl<W: Workload> Dispatcher<W> {
             }
             SubmitOutcome::Finished(finished) => Some(finished),
         };
+        // After the batch was sent to the device's thread: a restart waits for those that were not.
         self.starting[device].fetch_sub(1, SeqCst);
         match finished {
             Some(finished) => self.deliver(self.shared.note_outcome(finished)),
@@ -319,6 +323,7 @@ impl<W: Workload> Dispatcher<W> {
     /// Gives a batch that was submitted to the device's completion thread.
     fn send(&self, device: usize, flight: Flight<Box<Batch<W>>>) {
         self.devices.send(device, flight);
+        // Looked at afterwards: either this finds the engine broken, or `break_off` finds the batch.
         if self.is_broken() {
             self.drop_undelivered();
         }
@@ -374,6 +379,7 @@ impl<W: Workload> Dispatcher<W> {
                 // The engine has ended, so nothing else closes the batches that are open.
                 queue.flush(&self.shared);
             }
+            // The slot may be left to a submission that waits for room, which sees the change.
             if queue.put_free(taken.slot) {
                 self.changes.fetch_add(1, SeqCst);
                 Next::default()
@@ -438,6 +444,7 @@ impl<W: Workload> Dispatcher<W> {
     pub(super) fn expire_due(self: &Arc<Self>, now: Instant) -> Option<Instant> {
         let mut queue = self.queue.lock();
         let expired = queue.expire(&self.shared, now);
+        // A closed batch less waits, so that another may.
         if !expired.emptied.is_empty() {
             self.note_room();
         }
@@ -460,7 +467,7 @@ impl<W: Workload> Dispatcher<W> {
         self.timer.get_or_init(|| Timer::start(self)).wake();
     }
 
-    /// Whether the timer has ended, as it does once the engine is over.
+    /// Wakes the timer, and returns whether it has ended, as it does once the engine is over.
     pub(super) fn ends_timer(&self) -> bool {
         let Some(timer) = self.timer.get() else {
             return true;
@@ -492,6 +499,7 @@ impl<W: Workload> TicketEngine<W> for Dispatcher<W> {
             {
                 let ToDevice::Flight(flight) = message else {
                     self.devices.wake_again(device);
+                    // The second one is that which this thread sent: there is no batch.
                     if std::mem::replace(&mut was_woken, true) {
                         break;
                     } else {
@@ -506,6 +514,7 @@ impl<W: Workload> TicketEngine<W> for Dispatcher<W> {
                     Ok(Progress::Pending(slot)) => Ok(slot),
                     Ok(Progress::Failed(failed)) | Err(failed) => Err(failed),
                 };
+                // Not done, or lost: the device's thread goes on with it.
                 self.send(device, unfinished);
                 break;
             }

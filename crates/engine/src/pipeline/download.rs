@@ -18,7 +18,7 @@ pub(crate) type Outgrown = Vec<(usize, Extent)>;
 
 /// Reads the results of all items of a batch, in order, into `outputs`. Items without a location
 /// keep their error. If items have outgrown their extents, the slot is used again, and no result
-/// borrows it.
+/// borrows it. If that cannot be found out, all items get the error.
 pub(crate) fn unpack<W: Workload, B>(
     program: &RecordedWorkload<W>,
     threads: BatchThreads<'_>,
@@ -118,6 +118,10 @@ fn read_results<W: Workload>(
 
 /// Asks the workload which items of a batch have outgrown their extents. Returns each with its index among
 /// all entries of the batch, rejected ones included, and the extent that it needs.
+///
+/// # Errors
+/// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for an item that the batch does not have; those of
+/// the workload.
 fn find_outgrown<W: Workload>(
     program: &RecordedWorkload<W>,
     batch: &Batch<W>,

@@ -25,7 +25,8 @@ use std::sync::{Arc, Weak};
 use std::time::Instant;
 use tapeloop_error::internal::{self, stack_bytes, thread_error};
 
-/// Batches of a run, for each slot, that are in a slot or wait for the consumer of results.
+/// Batches of a run, for each slot, that are in a slot or wait for the consumer of results: with one that
+/// waits, the slot can take the next; more would only hold memory while the consumer is slow.
 const UNCONSUMED_PER_SLOT: usize = 2;
 
 /// What an engine keeps: its dispatcher, and the completion threads to join.
@@ -48,6 +49,7 @@ pub(super) fn start<W: Workload>(
     let cores = shared.pool.current_num_threads();
     // A thread that computes a batch cannot notice that it misses its deadline.
     let computes = can_be_helped && config.policy.deadline.is_none();
+    // A pool of one thread has none that could copy while this one goes on.
     shared.workers = if cores < 2 {
         None
     } else if computes {
@@ -212,6 +214,9 @@ impl<W: Workload> Drop for StopOnDrop<'_, W> {
 /// Feeds `source` to the engine from a new thread, and passes what `map` makes of the results to
 /// `accept` on this thread, until the source ends, `accept` fails or the device fails. `maps` says
 /// whether `map` takes a while, so that it belongs on a worker.
+///
+/// # Errors
+/// Those of [`Engine::run`](super::Engine::run).
 pub(super) fn run_ordered<W: Workload, S, T: Send + 'static>(
     dispatcher: &Arc<Dispatcher<W>>,
     source: S,
@@ -273,6 +278,7 @@ where
                 Ok(())
             });
         }
+        // The source's thread first stops to wait for the limit, and then the channel takes no more.
         drop(consumer);
         drop(completions);
         let sent = producer.join().unwrap_or_else(|panic| resume_unwind(panic));

@@ -29,7 +29,8 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::Arc;
 use tapeloop_error::internal::{stack_bytes, thread_error};
 
-/// How many items [`Engine::submit_many`] takes at a time.
+/// How many items [`Engine::submit_many`] takes at a time, to lock the queue once for all of them. They lie
+/// on the stack.
 const ITEMS_AT_ONCE: usize = 64;
 
 /// A workload running on one or more devices.

@@ -20,7 +20,7 @@ use std::sync::{Arc, OnceLock};
 const UNLENT_MIN: usize = if cfg!(loom) { 0 } else { 2 };
 
 /// How many more slots may be lent: by device, of the ordinary slots and of those that are kept for
-/// urgent batches.
+/// urgent batches. The numbers order no memory: the lent slot itself is what results share.
 pub(super) struct LeaseLimits(Vec<[Arc<AtomicUsize>; 2]>);
 
 impl LeaseLimits {

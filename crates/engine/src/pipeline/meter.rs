@@ -12,7 +12,8 @@ use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// The number of latest intervals that a [`BusyTime`] keeps apart.
+/// The number of latest intervals that a [`BusyTime`] keeps apart. An interval that begins before them
+/// counts shorter, and each addition may look at all of them.
 const RECENT_MAX: usize = 32;
 
 /// The time during which at least one of several batches was in a stage.
@@ -174,7 +175,7 @@ impl Meter {
         self.add_start(start, end);
     }
 
-    /// Notes that the device refused a batch at `end`.
+    /// Notes that the device refused a batch at `end`. It counts as in flight until then.
     pub(super) fn note_refused(&self, start: &Start, end: Instant) {
         self.add_start(start, end);
         self.finished.lock().flight.add(start.filled_at, end);

@@ -12,7 +12,8 @@ use crate::workload::{Extent, Workload};
 
 impl<W: Workload> Shared<W> {
     /// Runs items of `batch` again, each in a batch of the extent that it needs, and replaces their
-    /// `outputs`.
+    /// `outputs`. An item that no bucket holds gets an [`ErrorKind::Capacity`], and one whose device was
+    /// lost meanwhile an [`ErrorKind::Closed`].
     pub(super) fn run_outgrown(
         &self,
         mut slot: Slot<Free>,
@@ -76,6 +77,7 @@ impl<W: Workload> Shared<W> {
             Ok((mut outputs, again)) if again.is_empty() => {
                 outputs.pop().expect("a result for the entry")
             }
+            // Not a third time: a workload that asks for more each time would keep the slot for ever.
             Ok((mut outputs, _)) => {
                 catch_and_log(|| drop(outputs.pop()));
                 Err(Error::new(

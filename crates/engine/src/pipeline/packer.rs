@@ -116,6 +116,7 @@ impl<W: Workload> Packer<W> {
         let capacity = slot.capacity();
         let axes = self.program.axes;
         let uniforms = self.uniforms.lock().clone();
+        // It closes by size alone.
         let mut batcher = Batcher::<W>::new(axes, capacity, capacity, Duration::MAX, uniforms);
         let now = Instant::now();
         let mut batches: Vec<Box<Batch<W>>> = Vec::new();

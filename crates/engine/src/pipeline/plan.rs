@@ -41,7 +41,8 @@ pub struct MemoryPlan {
 }
 
 /// Bytes of a graph without kernels, and more for each kernel; a graph takes at least
-/// [`GRAPH_BYTES_MIN`]. Fitted to 48 graphs of 20, 50, 100 and 300 kernels on an H200.
+/// [`GRAPH_BYTES_MIN`]. Fitted to 48 graphs of 20, 50, 100 and 300 kernels on an H200
+/// (`DECISIONS.md#measured`, as are the next two).
 const GRAPH_BYTES: u64 = 70 << 10;
 const NODE_BYTES: u64 = 2_765;
 const GRAPH_BYTES_MIN: u64 = 128 << 10;
@@ -132,6 +133,7 @@ impl MemoryPlan {
             (layout.device_bytes as u64, layout.host_bytes as u64)
         });
         let host = if shared { 0 } else { host };
+        // Result buffers are allocations of their own: lines have them, and the layout does not.
         let results = buffers
             .iter()
             .filter(|decl| decl.view == View::DeviceResult);
@@ -171,6 +173,9 @@ impl MemoryPlan {
     }
 
     /// Refuses a plan that is over the budget.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Capacity`], with the plan.
     pub(crate) fn check_budget(&self, budget: Option<u64>) -> Result<()> {
         match budget {
             Some(max) if self.bytes() > max => Err(Error::new(

@@ -22,7 +22,8 @@ use std::time::Instant;
 use waiting::Waiting;
 pub(super) use waiting::{Admitted, WaitingId};
 
-/// The largest number of urgent batches in a row that start while another batch waits.
+/// The largest number of urgent batches in a row that start while another batch waits: enough for a burst
+/// of urgent items, and the others still go on.
 const URGENT_MAX: u32 = 8;
 
 /// A batch that can start.
@@ -279,6 +280,7 @@ impl<W: Workload> Queue<W> {
     /// Changes uniforms for the items that are added from now on. If a value changes, the items that
     /// are here keep the old one, so what is open is closed.
     pub(super) fn set_uniforms(&mut self, shared: &Shared<W>, changes: &[Change]) {
+        // Both batchers have the same values.
         if !self.batchers[NORMAL].would_change(changes) {
             return;
         }
@@ -329,7 +331,7 @@ impl<W: Workload> Queue<W> {
 
     /// Whether the open batch closes because a slot is free.
     fn closes_when_idle(&self) -> bool {
-        // Batches of urgent items, if there are such, may be open at any time.
+        // Urgent batches that wait do not hold up the others where slots are kept for them.
         let none_waits = self.normal.is_empty() && (self.keeps_slots || self.urgent.is_empty());
         none_waits
             && self.close == Close::Idle
@@ -413,6 +415,8 @@ impl<W: Workload> Queue<W> {
         }
         let mut start = self.take_next(shared);
         if let Some(start) = &mut start {
+            // The room that this start makes is for threads that sleep, and the next for items that
+            // wait.
             self.is_turn_of_threads = self.sleeping > 0 && !self.is_turn_of_threads;
             if !self.is_turn_of_threads && self.waiting_items.is_some() {
                 let admitted = admitted.get_or_insert_default();

@@ -102,6 +102,9 @@ const SMALLEST_BYTES: usize = 64 << 10;
 /// Records the workload for the buckets of a configuration. If it names none they are the batch, its
 /// half and so on ([`halves`]), or the batch alone in resident mode, and where the workload does not record
 /// the same for smaller capacities.
+///
+/// # Errors
+/// Those of [`record_buckets`] for the buckets that are named, or for the batch.
 pub(super) fn record_config<W: Workload>(
     workload: &W,
     config: &EngineConfig,
@@ -153,6 +156,11 @@ fn halves(copied_bytes: impl Fn(usize, u32) -> usize, batch: Extent) -> Vec<Exte
 }
 
 /// Records the workload for each bucket, smallest first.
+///
+/// # Errors
+/// [`ErrorKind::Config`] for capacities that are no ladder or do not fit the axes;
+/// [`ErrorKind::Usage`] for too many axes, a recording that is not valid, and a panic of the
+/// workload; its own errors.
 pub(crate) fn record_buckets<W: Workload>(
     workload: &W,
     buckets: &[Extent],
@@ -189,6 +197,9 @@ pub(crate) fn record_buckets<W: Workload>(
 }
 
 /// Checks that `capacity` has a length along each of the workload's `axes`, and along no other.
+///
+/// # Errors
+/// [`ErrorKind::Config`].
 fn check_axes(axes: &[&str], capacity: Extent) -> Result<()> {
     let is_wrong = |axis: &usize| (capacity[*axis] > 0) != (*axis < axes.len());
     let Some(axis) = (0..AXES_MAX).find(is_wrong) else {

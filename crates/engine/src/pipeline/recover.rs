@@ -76,6 +76,7 @@ impl<W: Workload> Shared<W> {
                 done => finished.push(done),
             }
         }
+        // In the order in which they were submitted.
         lost.sort_by_key(|failed| failed.batch.number);
         let run_again = |failed: Box<Failed<_>>| {
             if self.comes_back(&failed) {
@@ -213,6 +214,7 @@ impl<W: Workload> Shared<W> {
             match hunt.run(part.clone()) {
                 Ok(()) if rest.is_empty() => {}
                 Ok(()) => open.push((rest, Known::Suspect)),
+                // The process was killed from outside, which says nothing of the items.
                 Err(error) if is_of_worker(&error) => open.push((range, known)),
                 Err(error) if is_loss(&error) => match known {
                     Known::Guilty if length == 1 => hunt.quarantine(range.start, error),
@@ -325,6 +327,9 @@ impl<'a, W: Workload> Hunt<'a, W> {
     /// Runs a range of the placed items as a batch of their own, and stores their results. Writes
     /// the items again: if the device shares the host's memory, kernels may have changed it. An
     /// item that cannot be written again gets its error as the result.
+    ///
+    /// # Errors
+    /// That of the batch, and [`ErrorKind::Unavailable`] if the device cannot be restarted.
     fn run(&mut self, range: Range<usize>) -> Result<()> {
         let slot = self.slot.as_mut().expect("no entries are in flight");
         self.shared.revive(slot)?;

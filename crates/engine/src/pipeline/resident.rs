@@ -14,7 +14,8 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often a replacement looks whether the engine has ended.
+/// How often a replacement looks whether the engine has ended. It is woken when the batches end, so this
+/// delays only its error.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// The copies of the buffers that a program replaces, by device and buffer.
@@ -239,6 +240,9 @@ impl Replaceable {
 }
 
 /// Waits until no batch has the contents of a version that has ended.
+///
+/// # Errors
+/// Those of [`Ending::check`], if the engine ends meanwhile.
 fn wait_for(ended: &Receiver<Infallible>, engine: &Ending) -> Result<()> {
     while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(LOOK_EVERY) {
         engine.check()?;
@@ -247,6 +251,9 @@ fn wait_for(ended: &Receiver<Infallible>, engine: &Ending) -> Result<()> {
 }
 
 /// Refuses a resident buffer that batches update where they run in no order, or where it is lost.
+///
+/// # Errors
+/// [`ErrorKind::Unavailable`] on a supervised device, [`ErrorKind::Config`] for several slots.
 fn check_update(slots: usize, is_supervised: bool) -> Result<()> {
     if is_supervised {
         let message = "batches update it, and a supervised device loses it with its process";

@@ -14,7 +14,7 @@ use tapeloop_error::internal::catch;
 /// Where the batches of a run go.
 pub(crate) trait RunSink<W: Workload>: Send + Sync {
     /// Counts a batch that is given a slot. Returns `false`, and counts nothing, if that would
-    /// exceed the limit.
+    /// exceed the limit. Called under the lock of the engine's queue, so one batch at a time.
     fn begin(&self) -> bool;
 
     /// Whether sending a batch is work that takes a while.
@@ -177,7 +177,7 @@ where
         while let Some(next) = reorder.pop() {
             let unsent = self.consumer.try_send(next);
             if unsent.is_err() {
-                // The consumer has ended.
+                // The consumer has ended. Dropping results runs the embedder's code, so without the lock.
                 drop(reorder);
                 drop(unsent);
                 reorder = self.reorder.lock();

@@ -186,6 +186,10 @@ impl Core {
     /// Submits the batch to the device: waits for the caller's events, copies device memory into
     /// input buffers, replays the bucket's graph, and records the caller's events, all in the order
     /// of the stream. The host does not wait.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for an extent that does not hold the header's,
+    /// or that no bucket holds; those of the device.
     fn replay(&mut self, live: Extent, events: &Events, timed: bool) -> Result<Replay> {
         if !self.header_live.fits(live) {
             let written = self.header_live;

@@ -138,7 +138,8 @@ impl<W: Workload> Shared<W> {
         BatchThreads { pool, parts_max }
     }
 
-    /// Stage one: fills a slot with a batch and submits it to the device.
+    /// Stage one: fills a slot with a batch and submits it to the device. Counts the time and tells the
+    /// meter and the timeline. If the engine has ended or no item is left, the device gets nothing.
     pub(super) fn fill_and_submit(
         &self,
         slot: Slot<Free>,
@@ -181,6 +182,7 @@ impl<W: Workload> Shared<W> {
         drop(span);
         match submitted {
             Ok((mut slot, replay)) => {
+                // A batch that ran twice was also waited for.
                 let spent = match replay.verified {
                     0 => &counters.submit_ns,
                     _ => &counters.verify_ns,
@@ -297,6 +299,7 @@ impl<W: Workload> Shared<W> {
                     Vec::new()
                 };
                 let (mut slot, mut batch) = slot.release();
+                // Ends the loan if no result borrows the slot.
                 slot.take_back();
                 let slot = self.run_outgrown(slot, &mut batch, outgrown, outputs);
                 let settled = batch.settled.drain(..);

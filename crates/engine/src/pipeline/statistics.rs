@@ -15,7 +15,8 @@ use std::time::Duration;
 /// The longest latency that the histograms resolve: an hour.
 const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
 
-/// The least share of batches closed by changes of uniforms that the sentence mentions.
+/// The least share of batches closed by changes of uniforms that the sentence mentions: from here on most
+/// batches are smaller than they need be.
 const CLOSED_BY_UNIFORMS_MIN: f64 = 0.5;
 
 /// Significant digits of a latency.
@@ -223,8 +224,8 @@ impl Statistics {
             Threads::Own { .. } => longest(&[Stage::Fill, Stage::Input]),
             Threads::Caller => longest(&[Stage::Fill, Stage::Input, Stage::Unpack]),
         };
-        // A stage that bounds is busy nearly all the time; waiting for input need only exceed the
-        // stall.
+        // A stage that bounds is busy nearly all the time, three times as long as batches wait for a
+        // slot; waiting for input need only exceed that.
         let waits = match first {
             Stage::Input => 1,
             _ => 3,

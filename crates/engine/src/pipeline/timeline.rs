@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 use tapeloop_error::internal::LaterFields;
 
-/// The spans for which a timeline has memory from the start; it takes more where they are more.
+/// The spans for which a timeline has memory from the start, 2.6 MB; it takes more where they are more.
 const SPANS_RESERVED: usize = 1 << 16;
 
 /// The most spans of a batch: one of each kind, and a second wait for a worker.
@@ -37,6 +37,7 @@ pub struct TimelineConfig {
 }
 
 impl Default for TimelineConfig {
+    /// A window in 8,192 batches costs less than half a percent (`DECISIONS.md#times-and-timelines`).
     fn default() -> Self {
         TimelineConfig {
             every: 8192,
@@ -49,6 +50,9 @@ impl Default for TimelineConfig {
 
 impl TimelineConfig {
     /// Checks the settings of a timeline.
+    ///
+    /// # Errors
+    /// `ErrorKind::Config`.
     pub(super) fn check(&self) -> Result<()> {
         let config_error = |text: String, fix: &str| Err(Error::config(text).fix(fix));
         if self.every == 0 || self.window == Some(0) {
@@ -244,6 +248,8 @@ impl Sampler {
         host_ns(Instant::now());
         Sampler {
             every: config.every,
+            // So that a round of all slots is left when the batches before the window have left
+            // them.
             window: config.window.unwrap_or(2 * slots as u64 + 2),
             warm: 2 * slots as u64,
             slots,

@@ -12,7 +12,8 @@ use rayon::ThreadPool;
 /// another. Also about the fewest bytes of a part.
 const PARALLEL_BYTES_MIN: usize = 1 << 16;
 
-/// Items differ in size, so equal numbers of them would keep threads waiting for the last one.
+/// Items differ in size, so equal numbers of them would keep threads waiting for the last one, here for
+/// about a quarter of a thread's share.
 const PARTS_OF_THREAD: usize = 4;
 
 /// The threads that write a batch together, or read it.

@@ -11,7 +11,8 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::time::Instant;
 
 impl<W: Workload> Dispatcher<W> {
-    /// Gives the items of a batch their results. Cancelled items have none.
+    /// Gives the items of a batch their results, which it drains from `outputs`, one for each entry.
+    /// Cancelled items have none. A run gets `failure`, the error that ended the engine, in their place.
     pub(super) fn answer(
         &self,
         mut batch: Box<Batch<W>>,
@@ -71,6 +72,7 @@ impl<W: Workload> Dispatcher<W> {
     #[cfg(not(loom))]
     pub(in crate::pipeline) fn end_and_answer_waiting(&self, reason: Error) {
         use crate::pipeline::counters::add;
+        // First, so that no item is added to the queue after it was emptied.
         self.shared.ended.end(reason.clone());
         let waiting: Vec<_> = self.queue.lock().clear().collect();
         for batch in waiting {

@@ -23,6 +23,10 @@ pub(in crate::pipeline) enum Incoming<W: Workload> {
 
 impl<W: Workload> Dispatcher<W> {
     /// Takes an item. Without room for it, waits if `waits`.
+    ///
+    /// # Errors
+    /// [`TrySubmitError::Closed`] when the engine has ended or in a child of its process, and
+    /// [`TrySubmitError::Full`] if it does not wait.
     pub(in crate::pipeline) fn submit(
         self: &Arc<Self>,
         item: W::Item,
@@ -92,7 +96,11 @@ impl<W: Workload> Dispatcher<W> {
         (ticket, added.expires_first)
     }
 
-    /// Takes an item of a task, or lets it wait for room, in turn.
+    /// Takes an item of a task, or lets it wait for room, in turn. `incoming` is done when this is ready.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Closed`](crate::ErrorKind::Closed) when the engine has ended, and the error of a child
+    /// of its process.
     pub(in crate::pipeline) fn poll_submit(
         self: &Arc<Self>,
         incoming: &mut Incoming<W>,
@@ -100,6 +108,7 @@ impl<W: Workload> Dispatcher<W> {
         waker: &Waker,
     ) -> Poll<Result<Ticket<W>>> {
         self.check_process()?;
+        // Cloned, and below dropped, without the lock: a waker runs the code of an executor.
         let waker = waker.clone();
         let mut queue = self.queue.lock();
         if let Incoming::Waiting(id) = *incoming {

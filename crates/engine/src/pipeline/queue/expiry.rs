@@ -34,7 +34,7 @@ impl<W: Workload> Queue<W> {
         self.expires_at
     }
 
-    /// Answers the items that have expired at `now` and have no slot.
+    /// Answers the items that have expired at `now` and have no slot. Takes batches out that are empty then.
     pub(in crate::pipeline) fn expire(
         &mut self,
         shared: &Shared<W>,
@@ -46,6 +46,7 @@ impl<W: Workload> Queue<W> {
         }
         let mut first = None;
         let mut look_at = |batch: &mut Batch<W>| {
+            // Apart from the batch, which `expire` borrows.
             let mut reply = batch.reply.take();
             batch.expire(now, |index, item| {
                 let reply = reply.as_mut().expect("an item of a run does not expire");

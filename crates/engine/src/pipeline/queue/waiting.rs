@@ -23,7 +23,7 @@ struct WaitingItem<W: Workload> {
 }
 
 pub(super) struct Waiting<W: Workload> {
-    /// Two queues: of items that are not urgent, and of urgent ones.
+    /// Two queues, each in the order of the ids: of items that are not urgent, and of urgent ones.
     items: [VecDeque<WaitingItem<W>>; 2],
     /// The tickets of items that were added or have expired, or their errors, until their tasks take them.
     outcomes: BTreeMap<WaitingId, Result<Ticket<W>>>,

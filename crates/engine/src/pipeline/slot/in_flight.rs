@@ -97,6 +97,10 @@ impl<B> Slot<InFlight<B>> {
 
     /// Adds the fence that a failed submission lacks, so that the slot can be waited for. Returns
     /// whether the slot has its fence.
+    ///
+    /// # Errors
+    /// The error of a device that is lost, of a fence that breaks a rule, and [`ErrorKind::Device`]
+    /// if the device refuses it for [`FENCE_TIMEOUT`].
     fn fence(&mut self) -> Result<bool> {
         let Some(since) = self.state.unfenced_since else {
             return Ok(true);

@@ -45,7 +45,8 @@ impl Inputs {
 }
 
 impl Core {
-    /// Gives the copies to the slot. Returns the number of calls.
+    /// Gives the copies to the slot. Returns the number of calls. After an error
+    /// [`Core::clear_inputs`] takes back the rest.
     pub(super) fn submit_inputs(&mut self) -> Result<usize> {
         let device_slot = &mut *self.device_slot;
         let mut calls = 0;

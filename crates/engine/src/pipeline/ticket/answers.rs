@@ -15,7 +15,8 @@ use std::sync::{Arc, Weak};
 use std::task::{Poll, Waker};
 use std::time::Instant;
 
-/// The largest number of answers that are kept for reuse.
+/// The largest number of answers that are kept for reuse: it bounds what the engine keeps for a program that
+/// keeps the tickets of many batches, whose answers are tried again and again.
 const ANSWERS_MAX: usize = 4096;
 
 /// The engine of tickets.
@@ -134,6 +135,10 @@ impl<W: Workload> Answers<W> {
 
     /// Waits for the results of the ticket whose first item is `first`, until `end` if there is one.
     /// Returns false if `end` passed first.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`] if this would wait in the engine's own code, and in a child of its
+    /// process.
     #[inline]
     pub(super) fn wait(&self, first: u32, end: Option<Instant>) -> Result<bool> {
         self.process.check(ENGINE)?;
@@ -163,6 +168,7 @@ impl<W: Workload> Answers<W> {
         Ok(true)
     }
 
+    /// Lets the engine use this thread ([`TicketEngine::help`]), unless it runs an engine's code.
     fn help(&self, takes_batches: bool, is_over: &dyn Fn() -> bool) {
         let owner = self.owner.as_ref();
         let owner = owner.filter(|owner| owner.helps && !is_inside_any());
@@ -196,6 +202,7 @@ impl<W: Workload> Answers<W> {
     /// ticket whose first item is `first`.
     pub(super) fn poll(&self, first: u32, waker: &Waker) -> Poll<Result<()>> {
         self.check_can_wait(first)?;
+        // Without the lock, as it runs the code of an executor.
         let mut waker = waker.clone();
         let mut state = self.state.lock();
         if !state.is_pending(first) {
@@ -215,6 +222,9 @@ impl<W: Workload> Answers<W> {
     }
 
     /// Passes the completions of `items` on, in order. The batch must be done.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Closed`] if the engine ended without results.
     pub(super) fn take(
         &self,
         items: Range<u32>,

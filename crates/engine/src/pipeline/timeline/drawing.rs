@@ -6,6 +6,7 @@ use crate::pipeline::statistics::{Stage, Statistics};
 use std::ops::Range;
 use tapeloop_svg::{Ink, Svg, on_dark, tick_step};
 
+// Lengths in pixels, for text of 11 to 20 pixels.
 const WIDTH: f64 = 1200.0;
 /// Where the time axis begins and ends.
 const LEFT: f64 = 132.0;
@@ -248,6 +249,7 @@ impl Timeline {
             .max_by_key(|window| window.end - window.start);
         let Range { mut start, end } = long.or(longest)?.clone();
         let is_first = start == 0;
+        // The first two batches of each slot make its graphs; a short run shows them all the same.
         if is_first && end > slots.saturating_mul(3) {
             start = 2 * slots;
         }
@@ -400,6 +402,7 @@ fn unit(ns: f64) -> (f64, &'static str) {
 fn length(ns: u64) -> String {
     let (scale, name) = unit(ns as f64);
     let value = ns as f64 / scale;
+    // As it is printed: 9.996 becomes 10.0.
     let decimals = match value {
         value if value < 9.995 => 2,
         value if value < 99.95 => 1,
