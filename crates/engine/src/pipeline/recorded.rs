@@ -158,8 +158,8 @@ fn halves(copied_bytes: impl Fn(usize, u32) -> usize, batch: Extent) -> Vec<Exte
 /// Records the workload for each bucket, smallest first.
 ///
 /// # Errors
-/// [`ErrorKind::Config`] for capacities that are no ladder or do not fit the axes;
-/// [`ErrorKind::Usage`] for too many axes, a recording that is not valid, and a panic of the
+/// [`ErrorKind::Config`] for a capacity that does not fit the axes; [`ErrorKind::Usage`] for capacities of
+/// which one does not fit in the next, too many axes, a recording that is not valid, and a panic of the
 /// workload; its own errors.
 pub(crate) fn record_buckets<W: Workload>(
     workload: &W,

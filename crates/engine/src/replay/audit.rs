@@ -156,6 +156,9 @@ pub(super) fn check_lowered<'a>(
 
 /// Checks that each pointer of a launch points to what was recorded for it: to a buffer, to that uniform's
 /// place, or into declared memory.
+///
+/// # Errors
+/// [`ErrorKind::Mismatch`], with the kernel and its parameter.
 fn check_pointers(launch: &Launch, args: &[u64], memory: &AllowedMemory<'_>) -> Result<()> {
     let mut targets = Vec::new();
     launch.visit_targets(|target, _| targets.push(target));
@@ -237,6 +240,9 @@ pub(super) fn check_held(body: &[Lowered], held: &[Op], memory: &AllowedMemory<'
 
 /// Compares an operation that a graph holds with the one that was lowered for it. The error names
 /// the first difference.
+///
+/// # Errors
+/// [`ErrorKind::Mismatch`].
 fn compare(lowered: &Lowered, held: &Op, memory: &AllowedMemory<'_>) -> Result<()> {
     let meant = lowered.op();
     if meant == held {

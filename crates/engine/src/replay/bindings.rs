@@ -101,7 +101,7 @@ impl Bindings {
     }
 
     /// [`Bindings::new`] that also takes the recordings of workloads, and the memory of resident
-    /// buffers.
+    /// buffers; [`ErrorKind::Usage`](crate::ErrorKind::Usage) for one that has no memory or too little.
     pub(super) fn over(
         recording: &Arc<Recording>,
         resident: &[(BufferId, AllocationView)],
@@ -333,7 +333,8 @@ impl Bindings {
     }
 
     /// Sets an argument of a launch, after `check` of its declaration and of the argument that was
-    /// recorded. Only changeable parameters may be set.
+    /// recorded. Only changeable parameters may be set: else it is an `ErrorKind::Usage`, as for a launch or
+    /// parameter that does not exist.
     fn set_value(
         &mut self,
         launch: usize,
@@ -371,7 +372,7 @@ impl Bindings {
     }
 
     /// Refuses a handle of another recording, and one of the same ladder that this recording declares with
-    /// other elements.
+    /// other elements (`ErrorKind::Usage`).
     fn check_handle<T: Element>(&self, id: BufferId) -> Result<()> {
         let decl = self.recording.buffer(id);
         if decl.is_some_and(|decl| decl.dtype == T::DTYPE) {
@@ -382,7 +383,7 @@ impl Bindings {
     }
 
     /// Checks that memory can be bound to a buffer: its space, size, access and alignment, and that
-    /// no other buffer has any of it.
+    /// no other buffer has any of it. Anything else is an `ErrorKind::Usage`.
     fn check_view(&self, id: BufferId, view: &AllocationView, space: Space) -> Result<()> {
         let decl = &self.recording.buffers()[id.index()];
         let usage_error =
@@ -519,7 +520,7 @@ impl BoundLaunch {
     }
 }
 
-/// Refuses a recording of a workload. Only an engine may replay it, as only the workload may write
+/// Refuses a recording of a workload (`ErrorKind::Usage`). Only an engine may replay it, as only the workload may write
 /// the data that its batches upload.
 pub(super) fn refuse_workload(recording: &Recording) -> Result<()> {
     if recording.is_of_workload() {

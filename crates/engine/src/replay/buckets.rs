@@ -110,6 +110,9 @@ impl Buckets {
 }
 
 /// Refuses capacities of which one does not fit in the next, and no capacity at all.
+///
+/// # Errors
+/// [`ErrorKind::Usage`](crate::ErrorKind::Usage).
 pub(crate) fn check_ladder(capacities: impl Iterator<Item = Extent>) -> Result<()> {
     let mut previous: Option<Extent> = None;
     for capacity in capacities {
@@ -136,6 +139,9 @@ fn capacity_of(recording: &Recording) -> Extent {
 
 /// Slots have one set of buffers for all buckets, sized for the largest, so the recordings may only
 /// differ in sizes.
+///
+/// # Errors
+/// [`ErrorKind::Usage`](crate::ErrorKind::Usage).
 fn check_same_shape(largest: &Recording, other: &Recording) -> Result<()> {
     if largest.id() != other.id() {
         return Err(Error::usage(

@@ -4,7 +4,8 @@ use super::Bindings;
 use crate::backend::{Allocation, AllocationView};
 use crate::error::{Error, Result};
 
-/// How many former allocations are remembered to explain a stale address.
+/// How many former allocations are remembered to explain a stale address. Only messages use them, so the
+/// latest suffice.
 const FORMER_MAX: usize = 64;
 
 /// The memory that pointers may point to besides the buffers of a recording.
@@ -31,6 +32,9 @@ impl DeclaredMemory {
     /// Refuses bindings of a buffer to declared memory. Edges between commands follow from the
     /// buffers that they name, and an address in declared memory names none: nothing would
     /// order the two.
+    ///
+    /// # Errors
+    /// That of [`check_apart`].
     pub(super) fn check(&self, bindings: &Bindings) -> Result<()> {
         let mut views = self.views.iter();
         views.try_for_each(|declared| check_apart(bindings, declared))
@@ -51,6 +55,9 @@ impl DeclaredMemory {
 }
 
 /// Refuses declared memory that a buffer is bound to.
+///
+/// # Errors
+/// [`ErrorKind::Usage`](crate::ErrorKind::Usage), with both ranges.
 pub(super) fn check_apart(bindings: &Bindings, declared: &AllocationView) -> Result<()> {
     let Some((buffer, bound)) = bindings.bound_over(declared) else {
         return Ok(());

@@ -221,7 +221,8 @@ impl Executor {
         submitted.map(|()| replay)
     }
 
-    /// Whether the next batch of a ready bucket runs twice, to compare the results.
+    /// Whether the next batch of a ready bucket runs twice, to compare the results. Notes, and logs once, if
+    /// its batches cannot.
     fn is_check_due(&mut self, bucket: usize) -> bool {
         let is_nth = match self.buckets.policy.verify {
             Verify::Every(count) => self.buckets.replays.is_multiple_of(count.get().into()),
@@ -356,6 +357,9 @@ impl Executor {
     }
 
     /// Refuses bindings that a ready bucket cannot take.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage).
     fn check_update(
         &self,
         slot: &dyn DeviceSlot,

@@ -3,7 +3,8 @@
 use crate::error::{Error, ErrorKind, ErrorScope};
 
 /// How many batches of a bucket take another way before its graph is tried again: after the
-/// first failure, and at most.
+/// first failure, and at most. Memory may be back by then, and a failed attempt costs as much as a few
+/// batches, so the first wait makes it a small part of the time, and the last one none that counts.
 const WAIT_BATCHES_MIN: u32 = 16;
 const WAIT_BATCHES_MAX: u32 = 4096;
 

@@ -209,7 +209,7 @@ pub(super) fn make_resident(
 /// Whether the host launches a graph that cannot be resident because of `error`.
 fn may_launch(policy: &Policy, error: &Error) -> bool {
     // The device has no room for another loop, has a time limit for kernels, or is in a worker
-    // process; or a kernel or the slot is urgent.
+    // process; or a kernel or the slot is urgent. Otherwise the driver refused it, and takes other work.
     let has_no_loop = error.kind() == ErrorKind::Unavailable;
     !policy.requires_loops() && (has_no_loop || error.scope() < ErrorScope::Device)
 }

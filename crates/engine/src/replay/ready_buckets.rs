@@ -222,6 +222,10 @@ impl ReadyBuckets {
     /// A larger bucket does the same work with more padding, so it comes first. Single launches
     /// are many times slower, and run only if the policy allows them. A failed capture would
     /// fail in a larger bucket too.
+    ///
+    /// # Errors
+    /// The error of the graph, if nothing may stand in for it, and those that are not about a
+    /// graph.
     pub(super) fn make_ready_for(
         &mut self,
         slot: &mut dyn DeviceSlot,
@@ -286,6 +290,9 @@ impl ReadyBuckets {
 
     /// Makes a bucket ready unless it is, or its graph was refused and is not tried again yet.
     /// Returns the error that a fallback may answer.
+    ///
+    /// # Errors
+    /// Those that no fallback answers: of the bucket's bindings or its audit, and of a lost device.
     fn try_ready(
         &mut self,
         slot: &mut dyn DeviceSlot,
@@ -324,6 +331,9 @@ impl ReadyBuckets {
     }
 
     /// Checks that the executor was made for this slot, and in this process.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage).
     pub(super) fn check_slot(&self, slot: &dyn DeviceSlot) -> Result<()> {
         self.backend.id().check_process()?;
         if *slot.id() == self.slot {
@@ -334,6 +344,9 @@ impl ReadyBuckets {
     }
 
     /// Checks the slot, and that there is such a bucket.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage).
     pub(super) fn check_bucket(&self, slot: &dyn DeviceSlot, bucket: usize) -> Result<()> {
         self.check_slot(slot)?;
         if bucket < self.states.len() {

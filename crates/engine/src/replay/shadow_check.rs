@@ -121,6 +121,7 @@ fn reset(
     restore(slot, inputs);
     let recording = bindings.recording();
     let made = |view: View| matches!(view, View::Download | View::Device);
+    // All host sides first: none may be touched once the slot has work.
     for (id, decl) in recording
         .buffers_by_id()
         .filter(|(_, decl)| made(decl.view))

@@ -26,6 +26,9 @@ static TIMESTAMP_OPS: [Op; TIMESTAMPS] = [
 ];
 
 /// Refuses a command that was lowered for another slot.
+///
+/// # Errors
+/// [`ErrorKind::Usage`](crate::ErrorKind::Usage).
 fn check_slot(slot: &dyn DeviceSlot, lowered: &Lowered) -> Result<()> {
     if slot.id() == lowered.slot() {
         Ok(())
@@ -44,6 +47,10 @@ pub(super) fn enqueue(slot: &mut dyn DeviceSlot, lowered: &Lowered) -> Result<()
 }
 
 /// Gives the first `bytes` bytes of a copy to a slot.
+///
+/// # Errors
+/// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for another operation than an upload or a
+/// download.
 pub(super) fn enqueue_part(
     slot: &mut dyn DeviceSlot,
     lowered: &Lowered,
