@@ -87,7 +87,7 @@ impl Pool {
     }
 
     /// A buffer of `len` elements: one that was freed before, or else a new allocation of the
-    /// backend.
+    /// backend. The errors are those of [`Pool::device`].
     fn lend<T: Element, P: MemorySpace>(
         &self,
         len: usize,
@@ -163,6 +163,7 @@ impl Drop for Handle {
         stores.device.close();
         stores.pinned.close();
         let report = stores.report(Instant::now());
+        // A subscriber of the log may drop a buffer, which takes the lock.
         drop(stores);
         if !report.is_empty() {
             tracing::warn!("a memory pool was dropped before its buffers: {report}");
@@ -174,6 +175,10 @@ impl Shared {
     /// Takes an allocation of at least `requested` bytes out of the pool, or a new one within its
     /// limits. Counts it as lent to `owner`, and fills it if the pool's config says so. Frees
     /// allocations that were free for too long.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`] if the size overflows; those of [`Shared::take_new`]; those of the
+    /// backend's write.
     fn allocate(
         self: &Arc<Self>,
         space: Space,
@@ -197,6 +202,7 @@ impl Shared {
         let loan = stores
             .store_mut(space)
             .lend(requested, bytes, hit, owner, now);
+        // The fill writes without the lock. From here on an error gives the allocation back.
         drop(stores);
         let pooled = PooledAllocation {
             shared: Arc::clone(self),
@@ -212,6 +218,8 @@ impl Shared {
     }
 
     /// A new allocation. Frees free ones if the limit or the backend demands it.
+    /// [`ErrorKind::OutOfMemory`], with a report of who holds what, if the limit or the backend
+    /// does not allow it; other errors of the backend as they are. All count as refused.
     fn take_new(&self, stores: &mut Stores, space: Space, bytes: usize) -> Result<Allocation> {
         if !stores.store_mut(space).make_room(bytes) {
             stores.store_mut(space).refuse();
@@ -318,6 +326,8 @@ impl Drop for PooledAllocation {
             return;
         };
         if self.shared.backend.id().check_process().is_err() {
+            // In a forked child: the memory is the parent's, and the lock may be held by a thread
+            // that the child does not have.
             std::mem::forget(allocation);
             return;
         }

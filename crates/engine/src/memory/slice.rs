@@ -248,7 +248,8 @@ impl<'a, T: Element> SliceMut<'a, T, Pinned> {
     }
 }
 
-/// Checks that a range lies inside `len` elements.
+/// Checks that a range lies inside `len` elements. [`ErrorKind::Usage`](crate::ErrorKind::Usage) if
+/// it does not, or ends before it starts.
 fn check_range(range: impl RangeBounds<usize>, len: usize) -> Result<Range<usize>> {
     // A bound that saturates is larger than any length, and is refused below.
     let start = match range.start_bound() {
@@ -271,6 +272,7 @@ fn check_range(range: impl RangeBounds<usize>, len: usize) -> Result<Range<usize
 }
 
 /// Checks that both sides of a copy have as many elements.
+/// [`ErrorKind::Usage`](crate::ErrorKind::Usage) if they do not.
 fn check_len(from: usize, to: usize) -> Result<()> {
     if from == to {
         Ok(())

@@ -115,6 +115,7 @@ impl Store {
         self.count_trim(size);
     }
 
+    /// Counts a free allocation of `size` bytes as freed.
     fn count_trim(&mut self, size: usize) {
         self.counts.cached_bytes -= size as u64;
         self.counts.trims += 1;
@@ -155,12 +156,14 @@ impl Store {
         loan
     }
 
+    /// Counts a buffer that could not be lent.
     pub(super) fn refuse(&mut self) {
         self.counts.refused += 1;
     }
 
-    /// Parks the allocation of a dropped buffer. [`Store::take_back_idle`] makes it free when no view,
-    /// graph or work in flight holds it.
+    /// Parks the allocation of a dropped buffer. [`Store::take_back_idle`] makes it free when no
+    /// view, graph or work in flight holds it. A closed pool frees it at once instead, or when its
+    /// last other holder is gone.
     pub(super) fn take_back(&mut self, loan: Loan, allocation: Allocation) {
         let bytes = allocation.bytes() as u64;
         self.live.remove(&loan.number);
@@ -218,7 +221,9 @@ impl Store {
         self.free_where(|_| true)
     }
 
-    /// Frees the free allocations of each size up to the first that stays. Returns their bytes.
+    /// Frees the free allocations of each size up to the first that stays. Returns their bytes. The
+    /// free ones of a size are in the order in which they were freed, so a condition on the time
+    /// frees all that it holds for.
     fn free_where(&mut self, goes: impl Fn(&Free) -> bool) -> u64 {
         let before = self.counts.cached_bytes;
         let mut cached = std::mem::take(&mut self.cached);
@@ -233,7 +238,8 @@ impl Store {
         before - self.counts.cached_bytes
     }
 
-    /// Frees everything, and keeps nothing from now on.
+    /// Frees everything, and keeps nothing from now on. Parked allocations are freed when their
+    /// last holder is gone.
     pub(super) fn close(&mut self) {
         self.clear();
         self.is_closed = true;

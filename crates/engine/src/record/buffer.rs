@@ -35,7 +35,8 @@ pub struct StructType {
 }
 
 impl StructType {
-    /// The longest name in bytes.
+    /// The longest name in bytes. In place and not on the heap, since [`DType`] is copied and made
+    /// in constants.
     pub const NAME_BYTES_MAX: usize = 32;
 
     /// The struct that kernels call `name`, of `bytes` bytes.

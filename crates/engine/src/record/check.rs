@@ -1,4 +1,5 @@
-//! Validates recordings. No later layer repeats these checks.
+//! Validates recordings. No later layer repeats these checks. All errors are of
+//! [`ErrorKind::Usage`](crate::ErrorKind::Usage).
 
 use super::AXES_MAX;
 use super::buffer::{BufferDecl, BufferId, DType, View};

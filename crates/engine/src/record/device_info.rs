@@ -23,7 +23,7 @@ pub struct DeviceInfo {
     pub compute_capability: Option<(u32, u32)>,
     /// Multiprocessors; on a CPU, threads of the pool.
     pub multiprocessors: u32,
-    /// Memory in bytes.
+    /// Memory in bytes. 0 if that is unknown.
     pub memory_bytes: u64,
     /// The driver's version as CUDA counts it (13000 is 13.0), 0 on a CPU.
     pub driver_version: u32,

@@ -103,7 +103,8 @@ impl Access {
     }
 }
 
-/// The largest number of parameters of a kernel.
+/// The largest number of parameters of a kernel. The list of pointers to the arguments of a launch
+/// is on the stack and has room for all: 2 KiB.
 pub const PARAMS_MAX: usize = 256;
 
 /// One parameter of a kernel.

@@ -39,7 +39,8 @@ impl LaunchAttributes {
         [clusters, cooperative, urgent].into_iter().flatten()
     }
 
-    /// Refuses clusters that no device runs, and a grid that is not made of whole ones.
+    /// Refuses clusters that no device runs, and a grid that is not made of whole ones. The error
+    /// is of [`ErrorKind::Usage`](crate::ErrorKind::Usage), here and below.
     pub(crate) fn check_grid(self, grid: [u32; 3]) -> Result<()> {
         let Some(cluster) = self.cluster else {
             return Ok(());

@@ -71,7 +71,8 @@ pub(crate) struct LibraryCode {
 type Call = dyn Fn(&mut LibraryCall<'_>) -> Result<()> + Send + Sync;
 
 impl LibraryCode {
-    /// Calls the closure, which submits the work of a launch to `stream`. A panic is an error.
+    /// Calls the closure, which submits the work of a launch to `stream`. A panic is an error of
+    /// [`ErrorKind::Kernel`]; the closure's own error keeps its kind.
     ///
     /// # Safety
     /// `stream` is alive, and the addresses in `words` are those of buffers of the launch.

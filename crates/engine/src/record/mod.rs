@@ -47,5 +47,6 @@ pub(crate) use twin::TwinCode;
 pub use twin::{Twin, TwinArg, TwinLaunch};
 pub use uniform::{HEADER_ITEMS, HEADER_LEN, Uniform, UniformDecl, UniformId};
 
-/// The largest number of axes of an extent.
+/// The largest number of axes of an extent. A multiple of four, so that an
+/// [`Extent`](crate::workload::Extent) is two vector registers without a rest.
 pub const AXES_MAX: usize = 8;

@@ -12,7 +12,8 @@ use crate::error::{Error, Result};
 use std::any::TypeId;
 use std::sync::Arc;
 
-/// The largest number of buffers in a recording.
+/// The largest number of buffers in a recording. Lists of views of a batch have room for all of
+/// them in place: with 256 a batch took 2% more instructions.
 pub const BUFFERS_MAX: usize = 208;
 
 const HEADER_NAME: &str = "header";

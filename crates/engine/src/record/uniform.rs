@@ -5,7 +5,8 @@ use super::buffer::{BufferId, DType};
 use std::marker::PhantomData;
 
 /// Number of header elements before the uniforms: the batch's total along axis `a` at index `a`,
-/// the number of items at [`HEADER_ITEMS`], zeros elsewhere.
+/// the number of items at [`HEADER_ITEMS`], zeros elsewhere. It has room for [`AXES_MAX`] totals
+/// and that number, and makes 48 bytes, so uniforms start at a multiple of 16 as buffers do.
 pub const HEADER_LEN: usize = 12;
 
 /// Index of the number of items in the header, for any number of axes.

@@ -14,9 +14,17 @@ use std::sync::Arc;
 /// A batch that takes copies from device memory.
 pub(crate) trait InputTarget {
     /// Copies all of `from` to the bytes of the input buffer `to` from `start` on.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for memory that the batch cannot take: see
+    /// [`DeviceInputs::copy`].
     fn copy(&mut self, from: AllocationView, to: BufferId, start: usize) -> Result<()>;
 
     /// Makes the batch wait on the device for what `event` has recorded.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) where [`DeviceInputs::wait_for`]
+    /// says.
     fn wait_for(&mut self, event: ExternalEvent) -> Result<()>;
 }
 

@@ -21,6 +21,9 @@ pub(crate) trait LeaseSource: Sync {
 
     /// An item's part of a result buffer, in the memory of the batch's slot or copied. Counts the result.
     ///
+    /// # Errors
+    /// Those of a copy: see [`ReadViews::keep_on_device`](super::ReadViews::keep_on_device).
+    ///
     /// # Panics
     /// If it is not a result buffer of the recording.
     fn lend_device(&self, buffer: BufferId, offset: Extent, extent: Extent) -> Result<DevicePart>;
