@@ -14,8 +14,8 @@ pub(super) struct Touch {
     pub(super) memory: u64,
     pub(super) range: Range<usize>,
     pub(super) access: Access,
-    /// A kernel gets an address without a length: its range ends at the next address that the same
-    /// launch passes, or at the end of the memory.
+    /// A kernel gets an address without a length: its range ends at the next address that an
+    /// operation of the same submission names, or at the end of the memory.
     pub(super) has_open_end: bool,
     /// Whether reading it before a write is a violation.
     pub(super) must_be_written: bool,
@@ -57,6 +57,7 @@ impl ResolvedOp {
 }
 
 /// The accesses of operations that are submitted together, each with the index of its operation.
+/// Open ends get their ends here.
 pub(super) fn touches(steps: &[ResolvedOp]) -> Vec<(usize, Touch)> {
     let all = steps.iter().enumerate();
     let mut all: Vec<(usize, Touch)> = all

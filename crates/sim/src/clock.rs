@@ -83,6 +83,8 @@ impl Segment {
         self.write.is_none() && self.reads.is_empty()
     }
 
+    /// Adds a read, in place of the earlier one of its stream: what comes after the later comes
+    /// after both.
     fn read(&mut self, access: &PastAccess) {
         self.reads
             .retain(|old| old.epoch.stream != access.epoch.stream);
@@ -111,8 +113,8 @@ impl History {
             .find(|access| !clock.covers(access.epoch))
     }
 
-    /// Adds an access of at least one byte, and drops those that all later work is ordered after. The
-    /// access conflicts with none: [`History::conflict`] was asked.
+    /// Adds an access of at least one byte, and drops those that all later work is ordered after.
+    /// [`History::conflict`] was asked first: what a write replaces is ordered before it, or reported.
     pub(super) fn record(&mut self, access: &PastAccess, settled: &Clock) {
         let Range { start, end } = access.range;
         let fresh = |range: Range<usize>| Segment {
@@ -121,6 +123,7 @@ impl History {
             reads: Vec::new(),
         };
         let mut inside = Vec::new();
+        // An access inside of a segment cuts it in three.
         let mut kept = Vec::with_capacity(self.0.len() + 2);
         for mut segment in self.0.drain(..) {
             if segment.forget(settled) {

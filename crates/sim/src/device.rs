@@ -1,4 +1,7 @@
 //! The simulated device: checks work when it is submitted, and runs it later.
+//!
+//! Where violations are refused, functions that check return [`Violation::error`], of
+//! [`ErrorKind::Usage`]. Other errors are planned ([`Fault`]), or say how the device was lost.
 
 use super::access::{ResolvedOp, Touch};
 use super::clock::{Clock, Epoch, PastAccess};
@@ -149,6 +152,9 @@ impl Device {
     }
 
     /// Counts a call. Fails if the device is lost, or is lost by a planned fault of this call.
+    ///
+    /// # Errors
+    /// The error of the loss; that of a planned capture elsewhere, for a call that it affects.
     pub(super) fn call(&mut self, call: Call) -> Result<()> {
         self.calls.add(call);
         let planned = self.plan.count_call();
@@ -167,16 +173,21 @@ impl Device {
         }
     }
 
+    /// The error of the loss, if the device is lost.
     pub(super) fn check_lost(&self) -> Result<()> {
         self.lost.clone().map_or(Ok(()), Err)
     }
 
+    /// Loses the device, unless it is lost already: the first error stays.
     pub(super) fn lose(&mut self, error: Error) {
         self.lost.get_or_insert(error);
     }
 
     /// Recovers from a loss: work in flight is dropped, and device memory gets unspecified
     /// contents, or those that it was filled with. Returns whether there was a loss.
+    ///
+    /// # Errors
+    /// That of a planned fault: the device stays lost.
     pub(super) fn revive(&mut self) -> Result<bool> {
         if self.lost.is_some()
             && let Some(error) = self.plan.count_revival()
@@ -186,6 +197,7 @@ impl Device {
         let Some(error) = self.lost.take() else {
             return Ok(false);
         };
+        // Losses are kept first: what follows marks the work as seen done.
         let slots: Vec<u32> = self.slots.keys().copied().collect();
         slots.iter().for_each(|slot| self.keep_loss(*slot, &error));
         self.schedule.forget();
@@ -198,11 +210,11 @@ impl Device {
             memory.bytes.as_mut_slice().copy_from_slice(contents);
             memory.write_down(&(0..contents.len()));
         }
-        // Slots may share streams, so the clock of one covers work of others too.
         slots.iter().for_each(|slot| self.forget_work(*slot));
         Ok(true)
     }
 
+    /// Keeps a violation. Returns its error if violations are refused.
     pub(super) fn violate(&mut self, violation: Violation) -> Result<()> {
         let error = violation.error();
         self.violations.push(violation);
@@ -251,6 +263,7 @@ impl Device {
         writes: bool,
         clock: &Clock,
     ) -> Result<()> {
+        // Freed memory has no history. If freed memory is not refused, the work fails when it runs.
         let Some(found) = self.memory.get(memory) else {
             return Ok(());
         };
@@ -262,7 +275,8 @@ impl Device {
         self.violate(Violation::unordered(earlier, later))
     }
 
-    /// Checks an access by the host to memory.
+    /// Checks an access by the host to memory. The access is in the history also if it is refused:
+    /// a slot's host memory is handed out all the same.
     pub(super) fn host_access(
         &mut self,
         memory: u64,
@@ -439,7 +453,7 @@ impl Device {
         Ok(())
     }
 
-    /// Runs one part of the work at the head of a stream.
+    /// Runs one part of the work at the head of a stream for which the host waits.
     pub(super) fn advance(&mut self, stream: usize) {
         // Kernels that end after a number of calls also end while the host waits.
         self.schedule.pass_call();
@@ -463,6 +477,7 @@ impl Device {
                 let plan = &mut self.plan;
                 let part = run.next_part(node, || {
                     if copies {
+                        // Often more than one part, so that others meet a copy that is half done.
                         plan.count_copy()
                             .unwrap_or_else(|| 1 + random.below(3) as u32)
                     } else {
@@ -483,6 +498,7 @@ impl Device {
             }
             None => return,
         };
+        // Before the launch is counted, as the plan names it by the count.
         let slow = match &steps[node].op {
             Op::Launch { .. } => self.plan.slow(),
             _ => None,
@@ -513,6 +529,7 @@ impl Device {
             Ok(()) => {}
             Err(error) => self.lose(error),
         }
+        // The kernel has run, and its stream is held as if it had not ended.
         if let Some(calls) = slow {
             let queue = &mut self.schedule.stream(stream).queue;
             queue.push_front(Work::Slow(calls));
@@ -520,6 +537,10 @@ impl Device {
     }
 
     /// Runs a kernel's twin, unless a fault is planned for it.
+    ///
+    /// # Errors
+    /// A planned fault; code 700 for memory that was freed; those of the twin, of which a panic
+    /// becomes code 719.
     fn launch(
         &mut self,
         function: tapeloop_engine::backend::contract::FunctionId,
@@ -541,7 +562,8 @@ impl Device {
         })
     }
 
-    /// Refuses a call that a capture of this thread forbids, and ends that capture.
+    /// Refuses a call that a capture of this thread forbids, and ends that capture. A driver that
+    /// captures for one thread refuses such calls, and the capture fails when it ends.
     pub(super) fn forbid_in_capture(&mut self, call: &str) -> Result<()> {
         let thread = std::thread::current().id();
         let mut captures = self.slots.iter_mut().filter_map(|(slot, state)| {

@@ -93,6 +93,10 @@ impl SimSlot {
     }
 
     /// Records an operation, or invalidates the capture with the refusal.
+    ///
+    /// # Errors
+    /// The loss, the refusal, or [`ErrorKind::Usage`](tapeloop_engine::error::ErrorKind::Usage) if
+    /// no capture is in progress: a restart of the device between the calls ends it.
     fn capture(&mut self, op: &Op) -> Result<()> {
         self.enter(|device, _, slot| {
             // Before `resolve`, which would report violations of operations that a lost device never runs.
@@ -113,8 +117,10 @@ impl SimSlot {
         })
     }
 
-    /// Ends the capture, and makes a graph of its steps, or changes `into`. Fails if the capture
-    /// was invalidated.
+    /// Ends the capture, and makes a graph of its steps, or changes `into`.
+    ///
+    /// # Errors
+    /// That which invalidated the capture; else that of a planned fault; those of [`SimSlot::capture`].
     fn end_capture(&mut self, into: Option<GraphId>) -> Result<(GraphId, Built)> {
         self.enter(|device, _, slot| {
             // The capture is over in any case, so this comes first.
@@ -146,6 +152,9 @@ impl SimSlot {
 impl Device {
     /// Keeps a graph under a new id, or in place of `into`, as the driver would: an update that is
     /// refused may have changed some nodes.
+    ///
+    /// # Errors
+    /// Those of planned faults, and of [`check_same_build`].
     fn finish_graph(
         &mut self,
         slot: u32,
@@ -172,7 +181,7 @@ impl Device {
         };
         let old = self.slot(slot).graphs.get_mut(id)?;
         if let Some(error) = refused {
-            // The graph may take over some of the parameters.
+            // The graph takes over a half of the parameters, as an update that fails may.
             let taken = graph.steps.len().div_ceil(2);
             if old.difference(&graph).is_none() {
                 for (node, step) in graph.steps.iter().take(taken).enumerate() {
@@ -262,6 +271,7 @@ unsafe impl DeviceSlot for SimSlot {
         let nodes = match source {
             GraphSource::Captured(ops) => {
                 self.begin_capture()?;
+                // After a refusal too the capture is ended. The refusal is the error that counts.
                 let captured = ops.iter().try_for_each(|op| self.capture(op));
                 let ended = self.end_capture(into);
                 return captured.and(ended);

@@ -150,7 +150,8 @@ impl Fault {
         let kind = random.below(9);
         let index = random.below(horizon.max(1));
         match kind {
-            // These events are rare, so the index is small.
+            // Allocations, captures, graphs and kernels are few, so that their index is kept small. The
+            // numbers of parts and calls are small against those of a test, so that the rest runs on.
             0 => Fault::OutOfMemory {
                 allocation: index % 4,
             },
@@ -240,6 +241,7 @@ impl Plan {
 
     /// Whether another thread captures, as of the last call.
     pub(super) fn is_captured_elsewhere(&self) -> bool {
+        // The last call was counted already.
         let now = self.calls.saturating_sub(1);
         self.faults.iter().any(|fault| match *fault {
             Fault::ForeignCapture { call, calls } => (call..call + calls).contains(&now),

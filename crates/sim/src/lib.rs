@@ -105,6 +105,7 @@ impl SimBackend {
             Arc::clone(&graveyard),
         );
         let mut info = DeviceInfo::new("sim", "simulated device");
+        // As of a small GPU. They bound grids and plans; what is allocated is memory of the host.
         info.multiprocessors = 4;
         info.memory_bytes = 16 << 30;
         SimBackend {
@@ -148,6 +149,9 @@ impl SimBackend {
     }
 
     /// A call of the backend, which a capture of this thread forbids.
+    ///
+    /// # Errors
+    /// The loss of the device; the violation of the capture.
     fn enter(&self, call: &str) -> Result<MutexGuard<'_, Device>> {
         let mut device = self.shared.device.lock();
         device.enter();
@@ -157,6 +161,11 @@ impl SimBackend {
     }
 
     /// Takes memory for an allocation.
+    ///
+    /// # Errors
+    /// Those of [`SimBackend::enter`] and of planned faults;
+    /// [`ErrorKind::OutOfMemory`](tapeloop_engine::error::ErrorKind::OutOfMemory) if the host has
+    /// no memory.
     fn take(&self, space: Space, bytes: usize) -> Result<Allocation> {
         let mut device = self.enter("an allocation")?;
         device.call(Call::Allocation)?;
@@ -183,6 +192,10 @@ impl SimBackend {
     }
 
     /// Locks a part of an allocation for the host.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](tapeloop_engine::error::ErrorKind::Usage) for another backend's
+    /// allocation, a part outside of it, or one that is in use; those of [`SimBackend::enter`].
     fn turn(
         &self,
         allocation: &Allocation,

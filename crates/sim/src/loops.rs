@@ -196,6 +196,7 @@ impl Device {
     pub(super) fn launch_loop(&mut self, number: u32) -> Result<()> {
         let device_loop = self.device_loop(number);
         let (slot, stream) = (device_loop.slot, device_loop.stream);
+        // The device is not idle from here on: [`Device::check_forsaken`] counts anew.
         self.loops
             .values_mut()
             .for_each(|device_loop| device_loop.forsaken = 0);
@@ -213,6 +214,9 @@ impl Device {
     }
 
     /// Runs a part of a loop that was launched, or of its batch.
+    ///
+    /// # Errors
+    /// The loss of the device.
     pub(super) fn advance_loop(&mut self, number: u32) -> Result<()> {
         self.check_lost()?;
         if self.runs(number) {
@@ -225,6 +229,7 @@ impl Device {
     pub(super) fn take_back(&mut self, number: u32) {
         let (next, device_loop) = (self.next_of_loop(number), self.device_loop(number));
         let stream = device_loop.stream;
+        // The slot's leases and its fence name the place, so it counts as done.
         if device_loop.rung.take() == Some(next) && !self.schedule.is_busy(stream) {
             let epoch = self.schedule.push_work(stream, Work::Fence);
             self.schedule.finish(stream);
@@ -257,6 +262,7 @@ impl Device {
             let _ = self.doorbell_violation(message);
             self.schedule.forget_stream(stream);
         }
+        // An error is the loss of the device, after which the loop does not run either.
         while self.runs(number) && self.advance_loop(number).is_ok() {}
         self.schedule.forget_stream(stream);
         self.loops.remove(&number);

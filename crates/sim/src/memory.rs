@@ -17,6 +17,7 @@ use tapeloop_engine::record::Kernel;
 /// never valid again.
 fn reserve_addresses(bytes: usize) -> u64 {
     const PAGE: u64 = 4096;
+    // Any start would do that small numbers, taken for addresses by mistake, do not reach.
     static NEXT: AtomicU64 = AtomicU64::new(0x7f00_0000_0000);
     // Leaves a gap, so that the address past the end is not the start of other memory.
     let room = (bytes as u64 + 1).next_multiple_of(PAGE);
@@ -114,6 +115,10 @@ impl Memory {
     }
 
     /// Allocates memory and returns its address, which `name` gets too.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfMemory`](tapeloop_engine::error::ErrorKind::OutOfMemory) if the host has
+    /// no memory.
     pub(super) fn allocate(
         &mut self,
         bytes: usize,
@@ -195,7 +200,8 @@ impl Memory {
         all.get_mut(offset..offset.checked_add(bytes)?)
     }
 
-    /// Runs the `part`-th of `parts` of a copy or memset; `None` if the memory was freed.
+    /// Runs the `part`-th of `parts` of a copy or memset; `None` if the memory was freed. Only
+    /// copies are cut in parts.
     pub(super) fn apply(&mut self, op: &Op, part: u32, parts: u32) -> Option<()> {
         let cut = |bytes: usize| {
             let boundary = |part: u32| bytes * part as usize / parts as usize;
@@ -229,7 +235,7 @@ impl Memory {
         Some(())
     }
 
-    /// Runs a kernel's twin; `None` if the memory was freed.
+    /// Runs a kernel's twin; `None` if the memory was freed. The inner error is the twin's.
     pub(super) fn launch(
         &mut self,
         kernel: &Kernel,
@@ -250,6 +256,7 @@ impl Memory {
         ) else {
             return Some(launch.run());
         };
+        // One pass, which borrows each piece of memory by itself.
         for (start, allocation) in self.live.range_mut(first..=last) {
             let Some(mut pointers) = pointers_into.remove(start) else {
                 continue;

@@ -108,10 +108,13 @@ impl Drop for SimLoop {
     }
 }
 
+/// The device's clock, of which a step is a microsecond.
 fn now_ns(shared: &Shared) -> u64 {
     shared.device.lock().steps * 1000
 }
 
+/// Launches a loop. The errors are the loss of the device, those of planned faults, and a
+/// violation.
 fn launch(shared: &Shared, number: u32, slot: u32) -> Result<()> {
     let mut device = shared.device.lock();
     device.enter();
@@ -130,6 +133,9 @@ impl SimSlot {
     }
 
     /// Refuses to change a resident graph: its loop has a copy.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](tapeloop_engine::error::ErrorKind::Usage).
     pub(super) fn check_changeable(&self, graph: GraphId) -> Result<()> {
         if self.loops.contains_key(&graph) {
             Err(Error::usage("a resident graph does not change")
@@ -155,6 +161,10 @@ impl SimSlot {
     }
 
     /// Gives a batch to the loop of a resident graph.
+    ///
+    /// # Errors
+    /// The loss of the device; that of the slot's earlier batch; an allocation in use; a violation;
+    /// a loop that could not be launched. The batch is then not given.
     pub(super) fn ring(&mut self, graph: GraphId) -> Result<()> {
         self.wait_for_other_work(graph)?;
         let number = self.loops[&graph].number;
@@ -179,12 +189,16 @@ impl SimSlot {
                 self.ringing = Some(graph);
                 self.views.poison(&device.memory, &touches);
             }
+            // The batch was taken back, so its leases are over.
             Err(_) => device.release(self.id, false),
         }
         rung
     }
 
     /// Whether the batch of the resident graph in flight is done, if there is one.
+    ///
+    /// # Errors
+    /// The loss of the device, or that the loop could not be launched, which leaves no batch in flight.
     pub(super) fn is_batch_done(&mut self) -> Result<bool> {
         {
             let mut device = self.shared.device.lock();

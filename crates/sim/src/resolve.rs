@@ -78,6 +78,10 @@ fn operands(op: &Op, kernel: Option<&Kernel>) -> Vec<Operand> {
 
 impl Device {
     /// Checks every address of an operation, and finds the memory behind it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](tapeloop_engine::error::ErrorKind::Usage) for an unknown function or
+    /// timestamp, words that are too few, and a violation.
     pub(super) fn resolve(&mut self, slot: u32, op: &Op) -> Result<ResolvedOp> {
         let kernel: Option<Arc<Kernel>> = match op {
             Op::Launch { function, args, .. } => {
@@ -103,8 +107,9 @@ impl Device {
         Ok(step)
     }
 
-    /// Finds the memory behind an operand, and adds the access to `step`. Reports memory that was
-    /// freed, is too short, is not the slot's, or is on the other side.
+    /// Finds the memory behind an operand, and adds the access to `step`. Memory that was freed,
+    /// is too short, is not the slot's, or is on the other side is a violation. The first two have no
+    /// access that could be added, and are an error even where violations are not refused.
     fn resolve_operand(
         &mut self,
         slot: u32,

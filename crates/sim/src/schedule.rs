@@ -62,6 +62,7 @@ impl Run {
     pub(super) fn next_part(&mut self, node: usize, parts: impl FnOnce() -> u32) -> (u32, u32) {
         let progress = &mut self.progress[node];
         if progress.1 == 0 {
+            // A planned copy of no parts is one of one part.
             progress.1 = parts().max(1);
         }
         progress.0 += 1;
@@ -156,6 +157,7 @@ impl Schedule {
             Some(_) => true,
         };
         let (first, all) = (HOST + 1, self.0.len());
+        // `below` takes no 0; without streams none is found.
         let start = first + random.below((all - first).max(1) as u64) as usize;
         (start..all).chain(first..start).find(can)
     }
@@ -177,7 +179,8 @@ impl Schedule {
         (0..self.0.len()).for_each(|stream| self.forget_stream(stream));
     }
 
-    /// The number of pieces of work that are not done.
+    /// The number of pieces of work that are not done. A kernel that is held has run, and a loop is
+    /// no piece of work.
     pub(super) fn pending(&self) -> usize {
         let work = self.0.iter().flat_map(|stream| &stream.queue);
         work.filter(|work| !matches!(work, Work::Slow(_) | Work::Loop(_)))

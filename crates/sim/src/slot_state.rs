@@ -83,6 +83,9 @@ impl SlotState {
 impl Device {
     /// Leases the allocations of operations until the work at `last` is seen done; none of them
     /// after an error. Returns what to pass to [`Device::unlease`] if the submission fails.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`] for an allocation that other work, the host or a guard uses.
     pub(super) fn lease(&mut self, slot: u32, steps: &[ResolvedOp], last: Epoch) -> Result<Taken> {
         let mut taken = Taken::new();
         for (allocation, access) in steps.iter().flat_map(|step| &step.uses) {
@@ -138,6 +141,9 @@ impl Device {
 
     /// Leases an allocation for work until `last`. Pinned memory that the slot did not hold is
     /// copied to the model, as the host may have written it.
+    ///
+    /// # Errors
+    /// As [`Device::lease`]. A read lease of earlier work is kept.
     fn take_lease(
         &mut self,
         slot: u32,
@@ -170,7 +176,8 @@ impl Device {
         refused
     }
 
-    /// Releases the allocations whose work the host has seen done, or all.
+    /// Releases the allocations whose work the host has seen done, or all. What work wrote to
+    /// pinned memory is copied to where the host sees it.
     pub(super) fn release(&mut self, slot: u32, all: bool) {
         let host = self.host.clone();
         let leases = &mut self.slot(slot).leases;
@@ -190,6 +197,9 @@ impl Device {
 
     /// Fails if a fault is planned for this submission, or if a loss of the slot has not been
     /// reported.
+    ///
+    /// # Errors
+    /// That fault, which loses a supervised device; that loss.
     pub(super) fn count_submission(&mut self, slot: u32) -> Result<()> {
         if let Some(error) = &self.slot(slot).gone {
             return Err(error.clone());
@@ -207,6 +217,9 @@ impl Device {
     }
 
     /// Runs all work of the slot, which the host has then seen done, and releases the slot's leases.
+    ///
+    /// # Errors
+    /// The loss of the device.
     pub(super) fn run_all(&mut self, slot: u32) -> Result<()> {
         if let Some((epoch, clock)) = self.slot(slot).given.clone()
             && !self.host.covers(epoch)
