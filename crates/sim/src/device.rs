@@ -216,9 +216,15 @@ impl Device {
 
     /// Keeps a violation. Returns its error if violations are refused.
     pub(super) fn violate(&mut self, violation: Violation) -> Result<()> {
+        let error = self.refuse(violation);
+        if self.refuses { Err(error) } else { Ok(()) }
+    }
+
+    /// Keeps a violation of work that cannot run, whatever the options. Returns its error.
+    pub(super) fn refuse(&mut self, violation: Violation) -> Error {
         let error = violation.error();
         self.violations.push(violation);
-        if self.refuses { Err(error) } else { Ok(()) }
+        error
     }
 
     pub(super) fn slot(&mut self, slot: u32) -> &mut SlotState {
@@ -243,12 +249,11 @@ impl Device {
 
     /// An access as a violation describes it.
     fn accessed(&self, actor: Actor, memory: u64, bytes: Range<usize>, writes: bool) -> Accessed {
-        let memory = self.memory.get(memory);
         Accessed {
             operation: self.operation(actor.action),
             slot: actor.slot.map(|slot| slot as usize),
             node: actor.node.map(|node| node as usize),
-            memory: memory.map_or_else(|| "freed memory".to_owned(), |memory| memory.name.clone()),
+            memory: self.memory.at(memory).name.clone(),
             bytes,
             writes,
         }
@@ -263,11 +268,8 @@ impl Device {
         writes: bool,
         clock: &Clock,
     ) -> Result<()> {
-        // Freed memory has no history. If freed memory is not refused, the work fails when it runs.
-        let Some(found) = self.memory.get(memory) else {
-            return Ok(());
-        };
-        let Some(past) = found.history.conflict(range, writes, clock).cloned() else {
+        let history = &self.memory.at(memory).history;
+        let Some(past) = history.conflict(range, writes, clock).cloned() else {
             return Ok(());
         };
         let earlier = self.accessed(past.actor, memory, past.range, past.writes);
@@ -286,22 +288,20 @@ impl Device {
         let actor = Actor::HOST;
         let host = self.host.clone();
         let checked = self.check_access(actor, memory, range, writes, &host);
-        if self.memory.get(memory).is_some() {
-            self.host_accesses += 1;
-            let epoch = Epoch {
-                stream: HOST,
-                place: self.host_accesses,
-            };
-            let settled = self.settled_clock();
-            self.host.reach(epoch);
-            let access = PastAccess {
-                epoch,
-                actor,
-                range: range.clone(),
-                writes,
-            };
-            self.memory.at_mut(memory).add(&access, &settled);
-        }
+        self.host_accesses += 1;
+        let epoch = Epoch {
+            stream: HOST,
+            place: self.host_accesses,
+        };
+        let settled = self.settled_clock();
+        self.host.reach(epoch);
+        let access = PastAccess {
+            epoch,
+            actor,
+            range: range.clone(),
+            writes,
+        };
+        self.memory.at_mut(memory).add(&access, &settled);
         checked
     }
 
@@ -388,6 +388,12 @@ impl Device {
         actor: impl Fn(usize) -> Actor,
     ) -> Result<Touches> {
         let (touches, clash) = graph.touches();
+        if let Some((node, _)) = touches.iter().find(|(_, t)| !self.memory.is_live(t.memory)) {
+            // That of another slot, which closed since.
+            let operation = self.operation(actor(*node).action);
+            let message = format!("{operation} is launched with memory that was freed");
+            return Err(self.refuse(Violation::new(ViolationKind::Freed, message)));
+        }
         if let Some([(a, first), (b, second)]) = clash {
             let accessed = |device: &Device, node, touch: Touch| {
                 let writes = touch.access.writes();

@@ -188,8 +188,8 @@ impl Memory {
         self.live.get_mut(&start).expect("live memory")
     }
 
-    pub(super) fn get(&self, start: u64) -> Option<&Allocation> {
-        self.live.get(&start)
+    pub(super) fn is_live(&self, start: u64) -> bool {
+        self.live.contains_key(&start)
     }
 
     /// The bytes from `address` on; `None` if the memory was freed or too small.

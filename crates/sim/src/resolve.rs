@@ -134,9 +134,7 @@ impl Device {
                         violation(ViolationKind::Foreign, "where nothing is".to_owned())
                     }
                 };
-                let error = violation.error();
-                self.violate(violation)?;
-                return Err(error);
+                return Err(self.refuse(violation));
             }
         };
         let memory = self.memory.at(start);
@@ -147,10 +145,7 @@ impl Device {
         let bytes = operand.bytes.unwrap_or(room);
         if bytes > room {
             let why = format!("with {bytes} bytes from there, and {name} has {room}");
-            let violation = violation(ViolationKind::Foreign, why);
-            let error = violation.error();
-            self.violate(violation)?;
-            return Err(error);
+            return Err(self.refuse(violation(ViolationKind::Foreign, why)));
         }
         let allocation = self.slot(slot).adopted.get(&start).cloned();
         if owner != Some(slot) && allocation.is_none() {

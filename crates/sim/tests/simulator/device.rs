@@ -256,3 +256,19 @@ fn a_call_that_fails_has_no_effect_and_the_slot_goes_on() {
         assert_clean(&sim);
     });
 }
+
+#[test]
+fn a_graph_with_the_memory_of_a_slot_that_closed_is_refused() {
+    let (sim, backend) = device_with(SimOptions {
+        refuses: false,
+        ..SimOptions::seeded(0)
+    });
+    let (handles, mut device_slots) = device_slots(&backend, 2);
+    let foreign = device_slots[1].addresses(handles.mid.id()).device;
+    let op = memset(foreign, 0, 8);
+    let (graph, _) = device_slots[0].capture(&[&op], None).unwrap();
+    drop(device_slots.pop());
+    let error = device_slots[0].launch_graph(graph).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Usage);
+    assert_eq!(kinds(&sim), [ViolationKind::Foreign, ViolationKind::Freed]);
+}
