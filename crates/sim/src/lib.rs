@@ -284,14 +284,18 @@ unsafe impl Backend for SimBackend {
     fn allocate_filled(&self, contents: &Arc<Contents>) -> Result<Allocation> {
         let bytes = (**contents).as_ref();
         let memory = self.take(Space::Device, bytes.len())?;
-        self.write(bytes, &memory, 0)?;
-        let mut device = self.shared.device.lock();
-        if !device.supervised {
-            return Ok(memory);
+        let is_supervised = self.is_supervised();
+        if is_supervised {
+            // Before the write: another thread may restart the device right after it.
+            let kept = (memory.address(), Arc::clone(contents));
+            self.shared.device.lock().filled.extend([kept]);
         }
-        let kept = Arc::clone(contents);
-        device.filled.insert(memory.address(), kept);
-        Ok(memory.read_only())
+        self.write(bytes, &memory, 0)?;
+        Ok(if is_supervised {
+            memory.read_only()
+        } else {
+            memory
+        })
     }
 
     fn refill(&self, memory: &Allocation, contents: &Arc<Contents>) -> Result<()> {
