@@ -72,9 +72,8 @@ impl Updates {
             {
                 Rung::Params
             }
-            // A library may submit other work for other arguments.
-            Some(_) => Rung::Update,
-            None => Rung::Update,
+            // Other nodes, or a library call, which may submit other work for other arguments.
+            _ => Rung::Update,
         };
         let rung = match cheapest.max(least) {
             // A loop on the device has a copy of the graph.
