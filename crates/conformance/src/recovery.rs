@@ -129,7 +129,7 @@ pub fn batches_read_the_same_table_after_a_fault(backend: &Arc<dyn Backend>) {
 }
 
 /// An item is computed with the table of its submission, also where its batch runs again: each table is a multiple
-/// of the first. A device that cannot be started again gets no item that faults.
+/// of the first. A device that cannot be restarted gets no item that faults.
 pub fn a_table_is_replaced_and_stays_so_after_a_fault(backend: &Arc<dyn Backend>) {
     for policy in accepted_policies(backend) {
         let engine = engine(Lookup::replaceable(), backend, policy, 5, of_numbers()).unwrap();

@@ -58,7 +58,7 @@ pub enum ErrorKind {
     Deadline,
     /// The worker process of a supervised device ended for a reason outside of its work: another
     /// process sent it a signal such as SIGKILL, or it ended while it started. The device is
-    /// started again, and no item is blamed.
+    /// restarted, and no item is blamed.
     Worker,
     /// The device failed twice on this item alone; other items are unaffected.
     Quarantined,

@@ -22,7 +22,7 @@ pub enum ErrorScope {
     /// fallback; without one it fails as for [`ErrorScope::Batch`], and a later batch of the
     /// bucket tries again.
     Graph,
-    /// A device, which takes no more work. A supervised device is started again;
+    /// A device, which takes no more work. A supervised device is restarted;
     /// otherwise the engine ends.
     Device,
     /// The engine: it takes no more work.

@@ -9,7 +9,7 @@ use super::meter::Meter;
 use super::plan::MemoryPlan;
 use super::pool::Pool;
 use super::recorded::{RecordedWorkload, record_buckets, record_config};
-use super::recover::{is_of_worker, start_again};
+use super::recover::{is_of_worker, restart_if_lost};
 use super::reentrancy::EngineId;
 use super::resident::{BufferCopies, Replaceable, ResidentContents};
 use super::slot::{Free, Slot, SlotCount, open_slots};
@@ -99,7 +99,7 @@ pub(super) fn build<W: Workload>(
     let exclusive: Vec<_> = exclusive.collect::<Result<_>>()?;
     let counters = EngineCounters::default();
     // An earlier engine may have given a device up.
-    start_lost(backends, &counters, config)?;
+    restart_lost(backends, &counters, config)?;
     let (mut buckets, mut handles) = record_config(&workload, config, device)?;
     let recording = &buckets.largest().recording;
     if let Some(input) = recording.device_input()
@@ -164,7 +164,7 @@ pub(super) fn build<W: Workload>(
             Err(error) => error,
         };
         // A kernel may compile for minutes, in which another process can kill the worker.
-        if is_of_worker(&error) && start_lost(backends, &counters, config)? {
+        if is_of_worker(&error) && restart_lost(backends, &counters, config)? {
             tracing::warn!(%error, "a device was lost before its slots were open; they are opened again");
             (buckets, handles) = record_buckets(&workload, &size.ladder, device)?;
             continue;
@@ -186,15 +186,15 @@ pub(super) fn build<W: Workload>(
 /// Restarts the supervised devices that are lost. Returns whether there was one.
 ///
 /// # Errors
-/// The errors of [`start_again`].
-fn start_lost(
+/// The errors of [`restart_if_lost`].
+fn restart_lost(
     backends: &[Arc<dyn Backend>],
     counters: &EngineCounters,
     config: &EngineConfig,
 ) -> Result<bool> {
     let mut any = false;
     for backend in backends.iter().filter(|backend| backend.is_supervised()) {
-        any |= start_again(&**backend, counters, config.restarts_max)?;
+        any |= restart_if_lost(&**backend, counters, config.restarts_max)?;
     }
     Ok(any)
 }

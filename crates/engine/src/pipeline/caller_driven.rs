@@ -359,9 +359,9 @@ impl<W: Workload> Pipeline<W> {
     /// runs the lost batches again, on this thread.
     fn collect(&mut self, finished: Finished<Box<Batch<W>>>) {
         match finished {
-            Err(failed) if self.shared.comes_back(&failed) => {
+            Err(failed) if self.shared.can_restart(&failed) => {
                 let more = || std::iter::from_fn(|| self.ring.poll()).collect();
-                let finished = self.shared.bring_back(failed, more);
+                let finished = self.shared.recover(failed, more);
                 finished
                     .into_iter()
                     .for_each(|finished| self.take_back(finished));

@@ -127,9 +127,9 @@ fn complete<W: Workload>(
             due = dispatcher.handle_wake(device);
         }
         match completions.poll() {
-            Some(Err(failed)) if shared.comes_back(&failed) => {
+            Some(Err(failed)) if shared.can_restart(&failed) => {
                 let finished = dispatcher.without_submissions(device, || {
-                    shared.bring_back(failed, || completions.all_finished())
+                    shared.recover(failed, || completions.all_finished())
                 });
                 finished
                     .into_iter()

@@ -107,7 +107,7 @@ impl<W: Workload> Shared<W> {
         &self,
         failed: Failed<Box<Batch<W>>>,
     ) -> (Slot<Free>, Box<Batch<W>>, Result<W::Output>) {
-        if !self.comes_back(&failed) {
+        if !self.can_restart(&failed) {
             let Failed { error, batch, slot } = failed;
             if error.scope() >= ErrorScope::Device {
                 self.lose_device(slot.device(), &error);

@@ -36,7 +36,7 @@ enum Known {
 
 impl<W: Workload> Shared<W> {
     /// Whether a batch failed because its device was lost, and the device can be restarted.
-    pub(super) fn comes_back(&self, failed: &Failed<Box<Batch<W>>>) -> bool {
+    pub(super) fn can_restart(&self, failed: &Failed<Box<Batch<W>>>) -> bool {
         is_loss(&failed.error)
             && failed.slot.backend().is_supervised()
             && !self.is_over(failed.slot.device())
@@ -56,13 +56,13 @@ impl<W: Workload> Shared<W> {
     /// Restarts the device that was lost with `first`, and runs the lost batches again: `first`,
     /// and those among `more`, which returns all batches that have finished by then. Nothing may be
     /// submitted to the device meanwhile.
-    pub(super) fn bring_back(
+    pub(super) fn recover(
         &self,
         mut first: Box<Failed<Box<Batch<W>>>>,
         more: impl FnOnce() -> Vec<Finished<Box<Batch<W>>>>,
     ) -> Vec<Finished<Box<Batch<W>>>> {
         // All lost batches report the loss once the old process has ended.
-        if let Err(error) = self.revive(&mut first.slot) {
+        if let Err(error) = self.restart(&mut first.slot) {
             first.error = error;
         }
         let more = more();
@@ -71,7 +71,7 @@ impl<W: Workload> Shared<W> {
         for mut outcome in std::iter::once(Err(first)).chain(more) {
             self.note_off_device(&mut outcome);
             match outcome {
-                Err(failed) if self.comes_back(&failed) => lost.push(failed),
+                Err(failed) if self.can_restart(&failed) => lost.push(failed),
                 Err(failed) => finished.push(Err(self.fail_lost_batch(failed))),
                 done => finished.push(done),
             }
@@ -79,7 +79,7 @@ impl<W: Workload> Shared<W> {
         // In the order in which they were submitted.
         lost.sort_by_key(|failed| failed.batch.number);
         let run_again = |failed: Box<Failed<_>>| {
-            if self.comes_back(&failed) {
+            if self.can_restart(&failed) {
                 self.run_again(*failed)
             } else {
                 Err(self.fail_lost_batch(failed))
@@ -118,11 +118,11 @@ impl<W: Workload> Shared<W> {
         if self.is_over(device) {
             return finished;
         }
-        let revived = match &mut finished {
-            Ok(slot) => self.revive(slot),
-            Err(failed) => self.revive(&mut failed.slot),
+        let restarted = match &mut finished {
+            Ok(slot) => self.restart(slot),
+            Err(failed) => self.restart(&mut failed.slot),
         };
-        if let Err(error) = revived {
+        if let Err(error) = restarted {
             self.lose_device(device, &error);
         }
         finished
@@ -133,12 +133,12 @@ impl<W: Workload> Shared<W> {
     /// # Errors
     /// [`ErrorKind::Unavailable`] if the device cannot be restarted, or still works on the slot's
     /// batch. No item causes that, so it must not count as a loss.
-    fn revive<S>(&self, slot: &mut Slot<S>) -> Result<()> {
+    fn restart<S>(&self, slot: &mut Slot<S>) -> Result<()> {
         let backend = Arc::clone(slot.backend());
-        start_again(&*backend, &self.counters, self.restarts_max)?;
+        restart_if_lost(&*backend, &self.counters, self.restarts_max)?;
         while !slot.take_loss() {
             // The device may have been lost again.
-            if !start_again(&*backend, &self.counters, self.restarts_max)? {
+            if !restart_if_lost(&*backend, &self.counters, self.restarts_max)? {
                 let message =
                     "the device still runs a batch that failed, so its slot cannot be used again";
                 return Err(Error::new(ErrorKind::Unavailable, message));
@@ -196,7 +196,7 @@ impl<W: Workload> Shared<W> {
     fn hunt(&self, mut failed: Failed<Box<Batch<W>>>) -> Finished<Box<Batch<W>>> {
         // Before `Hunt::new` settles entries: a batch with settled ones moves to no other device
         // ([`Shared::moves_on`]).
-        if let Err(error) = self.revive(&mut failed.slot) {
+        if let Err(error) = self.restart(&mut failed.slot) {
             return Err(Box::new(Failed { error, ..failed }));
         }
         let Failed { batch, slot, .. } = failed;
@@ -249,8 +249,8 @@ fn is_loss(error: &Error) -> bool {
 /// open counts as a restart, and is tried again.
 ///
 /// # Errors
-/// [`ErrorKind::Unavailable`] if the device cannot be started again, or was `restarts_max` times.
-pub(super) fn start_again(
+/// [`ErrorKind::Unavailable`] if the device cannot be restarted, or was `restarts_max` times.
+pub(super) fn restart_if_lost(
     backend: &dyn Backend,
     counters: &EngineCounters,
     restarts_max: u64,
@@ -261,13 +261,13 @@ pub(super) fn start_again(
             Ok(true) => None,
             Err(error) if is_of_worker(&error) => Some(error),
             Err(error) => {
-                let message = format!("the lost device cannot be started again: {error}");
+                let message = format!("the lost device cannot be restarted: {error}");
                 return Err(Error::new(ErrorKind::Unavailable, message));
             }
         };
         let restarts = &counters.finished.restarts;
         if restarts.load(Relaxed) >= restarts_max {
-            let message = format!("the device was started again {restarts_max} times");
+            let message = format!("the device was restarted {restarts_max} times");
             return Err(Error::new(ErrorKind::Unavailable, message)
                 .fix("see the log for what it was lost with, or raise restarts_max"));
         }
@@ -275,7 +275,7 @@ pub(super) fn start_again(
         match unstarted {
             None => return Ok(true),
             Some(error) => {
-                tracing::warn!(%error, "the device did not start, and is started again")
+                tracing::warn!(%error, "the device did not start, and is restarted")
             }
         }
     }
@@ -332,7 +332,7 @@ impl<'a, W: Workload> Hunt<'a, W> {
     /// That of the batch, and [`ErrorKind::Unavailable`] if the device cannot be restarted.
     fn run(&mut self, range: Range<usize>) -> Result<()> {
         let slot = self.slot.as_mut().expect("no entries are in flight");
-        self.shared.revive(slot)?;
+        self.shared.restart(slot)?;
         let mut part: Box<Batch<W>> = Box::default();
         (part.first, part.number) = (self.batch.first, self.batch.number);
         part.uniforms.clone_from(&self.batch.uniforms);

@@ -208,7 +208,7 @@ impl<W: Workload> Shared<W> {
                 self.meter.note_refused(&start, Instant::now());
                 if failed.error.scope() < ErrorScope::Device {
                     SubmitOutcome::Submitted(Ok(failed.wait_out()))
-                } else if self.comes_back(&failed) {
+                } else if self.can_restart(&failed) {
                     SubmitOutcome::Submitted(Err(failed))
                 } else {
                     SubmitOutcome::Finished(Err(failed))

@@ -72,7 +72,7 @@ pub struct DeviceStatistics {
     pub slots: usize,
     /// The average number of its slots in flight.
     pub slots_in_flight: f64,
-    /// Whether it was taken out of use, because it was lost and could not be started again.
+    /// Whether it was taken out of use, because it was lost and could not be restarted.
     pub is_lost: bool,
 }
 

@@ -151,7 +151,7 @@ pub struct Policy {
     /// otherwise each is at its first batch.
     pub warm_up: bool,
     /// The longest time from the submission of a batch to its end, including the batches before
-    /// it. A device that takes longer counts as lost; a supervised device is started again. On the CPU
+    /// it. A device that takes longer counts as lost; a supervised device is restarted. On the CPU
     /// nothing interrupts a kernel: a batch with 64 KiB of uploads or more that takes longer counts as
     /// lost, and its kernel goes on; a smaller one is computed by the thread that would look at the
     /// clock, so its deadline is not noticed, and a kernel that never ends is never noticed.

@@ -177,8 +177,5 @@ fn workers_that_are_killed_while_they_start_are_started_again_up_to_the_limit() 
     assert_eq!(restarts, 5, "two ends and three starts");
     let (_ends, _starts, worker) = files();
     let error = run(worker, 3).0.unwrap_err();
-    assert!(
-        error.to_string().contains("started again 3 times"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("restarted 3 times"), "{error}");
 }

@@ -10,9 +10,9 @@ fn engine(config: &EngineConfig) -> ([Arc<WorkerBackend>; 2], Engine<Scale>) {
     (workers.map(|(worker, _)| worker), engine)
 }
 
-/// Two workers, of which the second cannot be started again.
+/// Two workers, of which the second cannot be restarted.
 fn workers_with_one_start_of_the_second() -> [Arc<WorkerBackend>; 2] {
-    // Another name of this program, which is gone when the worker is to start again.
+    // Another name of this program, which is gone when the worker is to be restarted.
     let folder = tempfile::tempdir().unwrap();
     let name = folder.path().join("worker");
     std::os::unix::fs::symlink(std::env::current_exe().unwrap(), &name).unwrap();
@@ -27,7 +27,7 @@ fn workers_with_one_start_of_the_second() -> [Arc<WorkerBackend>; 2] {
     [open().0, second]
 }
 
-/// An engine on two workers, of which the second cannot be started again.
+/// An engine on two workers, of which the second cannot be restarted.
 fn engine_with_one_start_of_the_second() -> ([Arc<WorkerBackend>; 2], Engine<Scale>) {
     let workers = workers_with_one_start_of_the_second();
     let backends = (workers.each_ref()).map(|worker| Arc::clone(worker) as Arc<dyn Backend>);
@@ -61,7 +61,7 @@ fn one_of_two_workers_that_is_killed_in_a_run_costs_nothing_but_a_restart() {
         }
     });
     assert_eq!(first.process_id(), Some(kept));
-    assert_ne!(second.process_id(), Some(killed), "it was started again");
+    assert_ne!(second.process_id(), Some(killed), "it was restarted");
     let (counters, statistics) = (engine.counters(), engine.statistics());
     assert!(counters.restarts >= 1, "{counters:?}");
     assert_eq!((counters.batches_failed, counters.items_rejected), (0, 0));
@@ -85,7 +85,7 @@ fn the_batches_of_a_worker_that_cannot_be_started_again_run_on_the_other() {
     assert!(counters.reruns >= 1, "{counters:?}");
     let lost = statistics.devices.iter().map(|device| device.is_lost);
     assert_eq!(lost.collect::<Vec<_>>(), [false, true]);
-    // What is left goes on, by tickets too, and is started again.
+    // What is left goes on, by tickets too, and is restarted.
     kill(first.process_id().unwrap());
     let items = vectors(200);
     let tickets: Vec<_> = items

@@ -312,7 +312,7 @@ fn a_device_that_never_starts_again_ends_the_engine_at_the_limit() {
         told.err().map(|error| error.to_string())
     });
     let errors: Vec<String> = errors.collect();
-    let names_the_limit = |error: &String| error.contains("started again 5 times");
+    let names_the_limit = |error: &String| error.contains("restarted 5 times");
     assert!(errors.iter().any(names_the_limit), "{errors:#?}");
     assert_eq!(engine.counters().restarts, 5);
     drop(engine);
@@ -402,7 +402,7 @@ fn a_device_that_does_not_stay_ends_the_engine() {
         done.result.expect_err("all of them lose the device")
     };
     let errors: Vec<Error> = tickets.into_iter().map(error).collect();
-    let told = |error: &&Error| error.to_string().contains("started again 3 times");
+    let told = |error: &&Error| error.to_string().contains("restarted 3 times");
     assert!(errors.iter().find(told).is_some(), "{errors:#?}");
     assert_eq!(engine.counters().restarts, 3);
     drop(engine);

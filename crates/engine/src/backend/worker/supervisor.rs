@@ -51,7 +51,7 @@ struct Core {
 }
 
 impl Supervisor {
-    /// Starts the first worker. One that another process kills meanwhile is started again,
+    /// Starts the first worker. One that another process kills meanwhile is restarted,
     /// [`FIRST_STARTS_MAX`] times in all. One that ends otherwise is not: most likely it is another program.
     ///
     /// # Errors
@@ -65,7 +65,7 @@ impl Supervisor {
             let started = start_worker(&workers, &options, &restart_state);
             match &started {
                 Err(error) if start < FIRST_STARTS_MAX && workers.was_signalled(error) => {
-                    tracing::warn!(%error, "the first worker was killed, and is started again");
+                    tracing::warn!(%error, "the first worker was killed, and is restarted");
                     start += 1;
                     workers.wait_for_end()?;
                 }
@@ -358,12 +358,12 @@ impl Supervisor {
         // The old worker might still write to memory that is used again.
         self.workers.wait_for_end()?;
         let started = start_worker(&self.workers, &self.options, &core.restart_state);
-        let (link, _) = started.within(|| "starting the worker again")?;
+        let (link, _) = started.within(|| "restarting the worker")?;
         let earlier = self.compilation();
         *self.compilation.lock() = [earlier, Compilation::default()];
         core.link = link;
         let seconds = start.elapsed().as_secs_f64();
-        tracing::info!(seconds, "started the worker again");
+        tracing::info!(seconds, "restarted the worker");
         Ok(true)
     }
 }
