@@ -154,6 +154,7 @@ impl EngineConfig {
     }
 
     /// Checks that slots kept for urgent batches leave others, and go with the mode.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if not.
     fn check_urgent_slots(&self) -> Result<()> {
         let (urgent, slots) = (self.urgent_slots, self.slots);
         if urgent == 0 {

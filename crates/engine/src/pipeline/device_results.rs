@@ -53,7 +53,8 @@ impl DeviceResults {
         AllocationView::new(allocation, start, end - start).expect("within the slot's capacity")
     }
 
-    /// Copies a part on the device.
+    /// Copies a part on the device. The errors are those of
+    /// [`Pool::device`](crate::memory::Pool::device) and of the backend's copy.
     pub(super) fn copy(&self, part: &AllocationView) -> Result<DevicePart> {
         let copy = self.pool.device::<u8>(part.bytes(), "a result")?;
         let (from, to) = (part.allocation(), copy.view());

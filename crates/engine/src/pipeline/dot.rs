@@ -41,7 +41,7 @@ pub fn graph_svg<W: Workload>(
 }
 
 /// Records the workload, opens one slot, makes the bucket ready in it without a warm-up of the
-/// others, and draws it.
+/// others, and draws it. [`ErrorKind::Usage`](crate::ErrorKind::Usage) if there is no such bucket.
 fn draw_bucket<W: Workload>(
     workload: &W,
     backend: &Arc<dyn Backend>,

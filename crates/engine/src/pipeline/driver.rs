@@ -34,6 +34,9 @@ type Started<W> = (Arc<Dispatcher<W>>, Vec<JoinHandle<()>>);
 
 /// Starts the threads over `slots`. Each device has a thread, so that waiting for a device or
 /// restarting it delays no other.
+///
+/// # Errors
+/// [`thread_error`] if a thread cannot be started; those that were started end.
 pub(super) fn start<W: Workload>(
     mut shared: Shared<W>,
     slots: Vec<Slot<Free>>,
@@ -98,6 +101,9 @@ pub(super) fn start<W: Workload>(
 ///
 /// They always count as inside of the engine: a workload may share the writing of an item out to
 /// them, and a worker waits for that.
+///
+/// # Errors
+/// [`thread_error`] if a worker cannot be started.
 fn start_workers(threads: usize, engine: EngineId) -> Result<ThreadPool> {
     let pool = ThreadPoolBuilder::new()
         .num_threads(threads)

@@ -51,8 +51,9 @@ impl<W: Workload> Shared<W> {
         slot
     }
 
-    /// Runs an item again in a batch of this extent. If a supervised device is lost with it, that is restarted,
-    /// and the item runs again or is quarantined, as any other.
+    /// Runs an item again in a batch of this extent. If a supervised device is lost with it, that
+    /// is restarted, and the item runs again or is quarantined, as any other.
+    /// [`ErrorKind::Capacity`] if it outgrows that too.
     fn run_alone(
         &self,
         slot: Slot<Free>,
@@ -101,8 +102,9 @@ impl<W: Workload> Shared<W> {
         (slot, output)
     }
 
-    /// The result of an item that ran alone and failed, with its slot and its batch. Runs it again if its device
-    /// was lost and can be restarted.
+    /// The result of an item that ran alone and failed, with its slot and its batch. Runs it again
+    /// if its device was lost and can be restarted. If that cannot be, the device is taken out of
+    /// use.
     fn run_lost_alone(
         &self,
         failed: Failed<Box<Batch<W>>>,

@@ -142,7 +142,8 @@ impl<W: Workload> Packer<W> {
         Ok(Packed(batch))
     }
 
-    /// The results of the slot's items, in order.
+    /// The results of the slot's items, in order. An item that has outgrown its extent has
+    /// [`ErrorKind::Capacity`]; in a child of the packer's process all have [`ErrorKind::Usage`].
     ///
     /// # Panics
     /// If the slot's ring does not use this packer's buckets.

@@ -51,6 +51,7 @@ impl ResidentContents {
     }
 
     /// The contents of resident buffers, all zeros.
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the host has no memory.
     fn zeros<'a>(buffers: impl Iterator<Item = (BufferId, &'a BufferDecl)>) -> Result<Self> {
         let zeros = |(buffer, decl): (BufferId, &BufferDecl)| {
             let contents = Storage::zeroed(decl.size_bytes());

@@ -35,7 +35,8 @@ impl<W: Workload> Engine<W> {
         Err(unfinished)
     }
 
-    /// Drops the engine once its threads have ended.
+    /// Drops the engine once its threads have ended. The error has the engine, if its threads still
+    /// run after `timeout` or are those of another process.
     fn join_within(mut self, timeout: Duration) -> Result<(), Unfinished<W>> {
         let start = Instant::now();
         let (dispatcher, shared) = (self.dispatcher(), self.shared());

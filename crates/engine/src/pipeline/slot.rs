@@ -124,7 +124,9 @@ pub(crate) struct SlotCount {
     pub(crate) urgent: usize,
 }
 
-/// Opens slots on a backend, some of them for urgent batches, and makes their buckets ready.
+/// Opens slots on a backend, some of them for urgent batches, and makes their buckets ready. The
+/// errors are those of the backend, and of [`Executor::of_any`] with the index of the slot. Slots
+/// before it stay in `slots`.
 pub(crate) fn open_slots(
     backend: &Arc<dyn Backend>,
     buckets: &Arc<Buckets>,

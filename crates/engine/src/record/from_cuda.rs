@@ -122,8 +122,8 @@ fn kind_of(text: &Declarations, parameter: &Parameter) -> Result<ParamKind, Sign
     })
 }
 
-/// The type of the elements of a buffer that `line` declares. A struct has to be defined in the text, as its
-/// size is part of the type.
+/// The type of the elements of a buffer that `line` declares. A struct has to be defined in the
+/// text, as its size is part of the type. The error is at `line`.
 fn dtype_of(text: &Declarations, element: &CudaType, line: usize) -> Result<DType, SignatureError> {
     match element {
         CudaType::Number(number) => Ok((*number).into()),

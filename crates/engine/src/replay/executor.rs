@@ -376,7 +376,8 @@ impl Executor {
         self.buckets.declared.check(bindings)
     }
 
-    /// Gives a ready bucket the addresses of other bindings, which the caller keeps with it.
+    /// Gives a ready bucket the addresses of other bindings, which the caller keeps with it. After
+    /// an error the bucket has its old addresses, or none is ready.
     fn adopt_and_climb(
         &mut self,
         slot: &mut dyn DeviceSlot,

@@ -47,7 +47,8 @@ pub struct Updates {
 
 impl Updates {
     /// Gives the graph of `ready`, if it has one, the parameters of `batch`, by no cheaper rung
-    /// than `least`. Leaves the rest of `ready` as it is.
+    /// than `least`. Leaves the rest of `ready` as it is. After an error `ready` has the old
+    /// parameters, unless the failure says that they are spoiled.
     pub(super) fn climb(
         &mut self,
         slot: &mut dyn DeviceSlot,

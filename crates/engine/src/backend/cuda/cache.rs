@@ -143,7 +143,8 @@ fn make_safe(dir: &Path) -> io::Result<()> {
 /// Bytes that no file of the cache has: kernels for one device take some megabytes.
 const FILE_BYTES_MAX: u64 = 1 << 30;
 
-/// Reads a file that only this user may have written.
+/// Reads a file that only this user may have written. Refuses, as [`io::ErrorKind::Other`], what is
+/// no file of that kind or too large.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let file = File::open(path)?;
     let found = file.metadata()?;

@@ -87,8 +87,9 @@ impl Compiler {
         Ok(codes.into_iter().map(code).collect())
     }
 
-    /// Compiles sources on all cores, and returns each code with the place of its source. Counts them in
-    /// `progress`, and stores code that has a key in the cache.
+    /// Compiles sources on all cores, and returns each code with the place of its source. Counts
+    /// them in `progress`, and stores code that has a key in the cache. The errors are those of
+    /// [`Nvrtc::compile`], one for each source.
     fn compile_missing(
         &self,
         nvrtc: &Nvrtc,

@@ -20,6 +20,8 @@ pub(super) struct Device {
 
 impl Device {
     /// The device with this ordinal, from 0.
+    /// [`ErrorKind::Unavailable`](crate::error::ErrorKind::Unavailable), with the driver's code, if
+    /// there is none.
     pub(super) fn open(driver: &'static Driver, ordinal: u32) -> Result<Device> {
         let mut raw = 0;
         // SAFETY: `raw` outlives the call, and a `Driver` is initialised.
@@ -149,6 +151,8 @@ unsafe impl Sync for Context {}
 impl Context {
     /// Takes a reference to the device's primary context, which this process then shares with other
     /// users of the device, and checks that it can be bound.
+    /// [`ErrorKind::Unavailable`](crate::error::ErrorKind::Unavailable), with the driver's code, if
+    /// that cannot be made.
     pub(super) fn retain(device: Device) -> Result<Arc<Context>> {
         let mut raw = std::ptr::null_mut();
         // Creating a context is refused during captures of other threads. Without a current context
@@ -213,7 +217,8 @@ impl Context {
         self.bind().ok()
     }
 
-    /// Turns a result code into a result, and notes the loss of the context.
+    /// Turns a result code into a result, and notes the loss of the context. The error is
+    /// [`Code::error`].
     pub(super) fn check(&self, call: &str, raw: i32) -> Result<()> {
         if raw == result_codes::SUCCESS {
             return Ok(());

@@ -119,7 +119,8 @@ impl DeviceLoop {
         })
     }
 
-    /// Launches the loop, which has parked, for the batch that was rung last.
+    /// Launches the loop, which has parked, for the batch that was rung last. An event that cannot
+    /// be recorded counts as the loss of the context.
     ///
     /// # Safety
     /// Until the loop has ended, the memory that its graph accesses must live. Until each batch

@@ -91,7 +91,8 @@ impl CudaSlot {
         Ok(checked)
     }
 
-    /// Checks the operations of a graph, and plans the graph.
+    /// Checks the operations of a graph, and plans the graph. The errors are those of
+    /// [`Self::check_node`] with the place of the operation, and of [`Self::draft`].
     fn check_and_draft(&mut self, source: GraphSource<'_>, programmatic: bool) -> Result<Draft> {
         let mut checked = Vec::with_capacity(source.ops().len());
         for (place, op) in source.ops().enumerate() {

@@ -328,6 +328,8 @@ pub(super) fn version_text(version: u32) -> String {
     format!("{}.{}", version / 1000, version % 1000 / 10)
 }
 
+/// Opens the driver and asks it for devices. An error is [`ErrorKind::Unavailable`]: a driver that
+/// is too old, or that refuses a call.
 fn probe() -> Result<Presence> {
     let Some(library) = library() else {
         let reason = "no NVIDIA driver (libcuda) on this machine";

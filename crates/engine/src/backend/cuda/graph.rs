@@ -70,7 +70,8 @@ impl Template {
     }
 
     /// An explicit graph. `after` are the nodes that each node runs after, `children` the captured
-    /// graphs of library calls, and `programmatic` the starts of programmatic edges.
+    /// graphs of library calls, and `programmatic` the starts of programmatic edges. Errors of the
+    /// driver name the node.
     pub(super) fn explicit(
         context: &Arc<Context>,
         after: &[&[usize]],

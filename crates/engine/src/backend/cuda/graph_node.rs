@@ -111,7 +111,7 @@ pub(super) unsafe fn add(
 }
 
 /// Gives a node of an exec the parameters of an operation. The captured graph of a library call is
-/// `child`.
+/// `child`. A copy on the device is refused with [`no_copy_in_graph`].
 ///
 /// # Safety
 /// All handles must be alive, and `node` of the graph that `exec` was made of.

@@ -251,7 +251,7 @@ impl Functions {
     }
 
     /// Loads an image: its binary if it has one that the device runs, or else its source, which is
-    /// compiled first.
+    /// compiled first. [`ErrorKind::Kernel`] for an image that has neither.
     fn load_module(&self, image: &Image) -> Result<Module> {
         let place = || format!("kernel image {}", image.name);
         let compiled;
@@ -270,7 +270,8 @@ impl Functions {
         Module::load(&self.context, code).within(place)
     }
 
-    /// Finds a kernel of a module, and loads it.
+    /// Finds a kernel of a module, and loads it. [`ErrorKind::Kernel`] if the module has none of
+    /// that name.
     fn find(&self, module: &Module, image: &str, kernel: &str) -> Result<sys::CUfunction> {
         let driver = self.context.bind()?;
         let missing = || {
@@ -323,7 +324,8 @@ impl Functions {
     }
 
     /// Compares the parameters of the declaration, which a launch passes, with those of the code,
-    /// which the driver reads: it would read past arguments that are too few or too short.
+    /// which the driver reads: it would read past arguments that are too few or too short. A
+    /// difference is an error of [`ErrorKind::Kernel`].
     fn check_declaration(&self, kernel: &Kernel, function: sys::CUfunction) -> Result<()> {
         let taken = self.code_params(function)?;
         if kernel.params.len() != taken.len() || taken.len() > PARAMS_MAX {
@@ -352,7 +354,7 @@ impl Functions {
     }
 
     /// Checks the block size and the shared memory, and opts in to more shared memory than every
-    /// device has.
+    /// device has. [`ErrorKind::Kernel`] if the code or the device allows less.
     fn check_block(&self, kernel: &Kernel, function: sys::CUfunction) -> Result<()> {
         use CUfunction_attribute as A;
         let threads_max = self.attribute(function, A::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?;
@@ -445,7 +447,9 @@ struct Module {
 unsafe impl Send for Module {}
 
 impl Module {
-    /// Loads code into the context. The driver compiles PTX here, which may take seconds.
+    /// Loads code into the context. The driver compiles PTX here, which may take seconds. The
+    /// errors are those of [`Format::detect`] and [`load_error`]; any other result is the driver's
+    /// error.
     fn load(context: &Arc<Context>, code: &[u8]) -> Result<Module> {
         let format = Format::detect(code)?;
         let driver = context.bind()?;

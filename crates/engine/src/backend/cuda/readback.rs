@@ -88,7 +88,8 @@ const _: () = {
     assert!(CUmemorytype::CU_MEMORYTYPE_UNIFIED as u32 == 4);
 };
 
-/// The error of a node that is not an operation of a slot.
+/// The error of a node that is not an operation of a slot. All functions here return it for what they
+/// cannot read, and otherwise errors of the driver.
 fn foreign_node_error(reason: String) -> Error {
     Error::new(
         ErrorKind::Mismatch,

@@ -138,6 +138,7 @@ impl Link {
     }
 }
 
+/// The error of every function here: the worker is lost with its link, and its device with it.
 fn broken_link_error(error: impl std::fmt::Display) -> Error {
     Error::new(
         ErrorKind::Device,

@@ -134,9 +134,10 @@ pub unsafe fn serve<N: AsRef<str>>(twins: &[(N, Twin)]) -> Result<()> {
     Ok(())
 }
 
-/// Runs `compile` on a thread of its own, and replies with its outcome. Until then it reports progress
-/// every [`REPORT_EVERY`], so that the supervisor's read does not time out. It reports none while nothing
-/// compiles, as when a driver call hangs: then the read may time out.
+/// Runs `compile` on a thread of its own, and replies with its outcome. Until then it reports
+/// progress every [`REPORT_EVERY`], so that the supervisor's read does not time out. It reports
+/// none while nothing compiles, as when a driver call hangs: then the read may time out. A panic of
+/// `compile`, or a thread that cannot be started, is the outcome. The error is that of the link.
 fn compile_and_report(
     compile: impl FnOnce() -> Result<()> + Send,
     progress: impl Fn() -> Compilation,
@@ -176,7 +177,7 @@ fn start_pool(threads: usize) -> Result<ThreadPool> {
 }
 
 /// Ends this process when the other end closes the connection, whatever runs here: a kernel without
-/// end must not hold the device.
+/// end must not hold the device. [`thread_error`] if the thread that watches it cannot be started.
 fn die_with(socket: OwnedFd) -> Result<()> {
     let watch = move || {
         let mut ends = [PollFd::new(&socket, PollFlags::empty())];
@@ -341,7 +342,7 @@ impl Worker<'_> {
 
     /// Opens slots over the host memory and the completion flags that the supervisor shares, each
     /// with its poller. Numbers are `None` for slots of a group that were closed before this worker
-    /// was started, whose memory keeps its place.
+    /// was started, whose memory keeps its place. [`ErrorKind::Usage`] if their sizes overflow.
     fn open_slots(
         &mut self,
         buffers: &[BufferDecl],
@@ -377,7 +378,8 @@ impl Worker<'_> {
     }
 
     /// The poller of a new slot. Slots that compute when they are polled have a thread each, so
-    /// that no slot waits for the computation of another.
+    /// that no slot waits for the computation of another. [`thread_error`] if a thread cannot be
+    /// started.
     fn poller(&mut self) -> Result<Poller> {
         if let Some(poller) = &self.poller {
             return Ok(poller.clone());

@@ -238,7 +238,8 @@ pub(super) fn as_loss(error: Error) -> Error {
     }
 }
 
-/// The error of an id that the other process did not send before.
+/// The error of an id that the other process did not send before. Whatever is looked up by an id
+/// from there fails with it.
 pub(super) fn unknown_id_error() -> Error {
     Error::usage("the worker does not know this kernel, slot or graph")
 }

@@ -190,7 +190,8 @@ impl Supervisor {
     }
 
     /// The generation of the worker that takes requests, which must be `worker` if given. The core
-    /// is locked, so no other worker can start.
+    /// is locked, so no other worker can start. The loss of the worker, if it is lost or is another
+    /// one by now.
     fn check_worker(&self, worker: Option<u64>) -> Result<u64> {
         self.workers.check()?;
         let generation = self.generation();
@@ -439,7 +440,8 @@ fn check_serves() -> Result<()> {
 }
 
 /// Starts a worker process with one end of a socket as its standard input. Returns the process and
-/// the other end.
+/// the other end. [`ErrorKind::Unavailable`] if no process can be started; [`ErrorKind::Io`] if the
+/// system has no more files.
 fn spawn(options: &WorkerOptions) -> Result<(Child, Link)> {
     check_serves()?;
     let (here, there) = UnixStream::pair().map_err(Error::io)?;
@@ -474,7 +476,7 @@ fn spawn(options: &WorkerOptions) -> Result<(Child, Link)> {
 
 /// Has a new worker open the device, and brings it to the state of the one before: images, kernels,
 /// memory, slots and graphs. Waits for the device up to [`OPEN_TIMEOUT`], and sets the timeout of
-/// later requests.
+/// later requests. The errors are those of the link, of the device, and of the replay.
 fn open(link: &mut Link, options: &WorkerOptions, restart_state: &RestartState) -> Result<Opened> {
     let limit = |link: &Link, timeout| {
         let socket = link.socket();

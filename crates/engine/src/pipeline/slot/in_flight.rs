@@ -59,7 +59,8 @@ impl<B> Slot<InFlight<B>> {
         self.progress(done, overdue)
     }
 
-    /// Waits until the batch is done, has failed, or misses its deadline.
+    /// Waits until the batch is done, has failed, or misses its deadline. In a child of the process
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage).
     pub(crate) fn wait(mut self) -> Result<Slot<Done<B>>, Box<Failed<B>>> {
         if let Err(error) = self.check_process() {
             return Err(self.fail(error, |state| state.batch));

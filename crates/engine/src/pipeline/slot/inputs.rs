@@ -87,6 +87,8 @@ impl Core {
     }
 
     /// Adds a copy, or lengthens the one before if both of its ranges go on there.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for pinned memory, memory of another backend,
+    /// and while other work writes it.
     fn copy_in(&mut self, from: AllocationView, to: BufferId, start: usize) -> Result<()> {
         if from.allocation().space() != Space::Device {
             return Err(Error::usage(

@@ -36,8 +36,9 @@ impl Supervisor {
         Ok(memory.read_only())
     }
 
-    /// Gives an allocation other contents of the same size in this worker and in all later ones. If this
-    /// worker is lost, the next one gets them.
+    /// Gives an allocation other contents of the same size in this worker and in all later ones. If
+    /// this worker is lost, the next one gets them. An error of the copy that leaves the worker
+    /// alive is returned, and nothing is kept.
     pub(in super::super) fn refill(&self, address: u64, contents: &Arc<Contents>) -> Result<()> {
         let mut core = self.core()?;
         let filled = Filled::new(contents);
