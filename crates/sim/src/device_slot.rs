@@ -412,9 +412,11 @@ impl Drop for SimSlot {
     fn drop(&mut self) {
         // The batch's error is lost with its slot.
         let _ = self.finish_ringing();
+        // Before the lock, which the end of a loop takes.
         self.loops.clear();
         let slot = self.id;
         let mut device = self.shared.device.lock();
+        // Work in flight may read what the host wrote.
         self.views.publish(&mut device.memory);
         device.close(slot);
         device.bury();

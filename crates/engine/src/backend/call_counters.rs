@@ -18,7 +18,7 @@ pub enum Call {
     Timing,
 }
 
-/// The counters of one device, shared by its slots.
+/// The counters of one device, shared by its slots. One for each [`Call`].
 #[derive(Debug, Default)]
 pub struct CallCounters([AtomicU64; 5]);
 

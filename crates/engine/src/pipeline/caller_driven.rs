@@ -344,6 +344,7 @@ impl<W: Workload> Pipeline<W> {
         };
         let shared = &self.shared;
         let Some(slot) = self.ring.take_free(|slot| shared.is_usable(slot)) else {
+            // From here on it waits for a slot, which the statistics tell from filling.
             batch.closed_at.get_or_insert_with(Instant::now);
             self.waiting.push_front(batch);
             return;

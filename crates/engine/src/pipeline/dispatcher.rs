@@ -129,6 +129,7 @@ impl<W: Workload> Dispatcher<W> {
     /// Takes no more items.
     pub(super) fn close_to_items(self: &Arc<Self>) {
         let mut queue = self.queue.lock();
+        // Under the lock: no item is added after the last batch was closed.
         self.shared.ended.close();
         queue.flush(&self.shared);
         let next = self.next(&mut queue);

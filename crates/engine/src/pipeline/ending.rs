@@ -135,6 +135,7 @@ impl Future for Ended {
         }
         let waker = context.waker().clone();
         let mut tasks = self.ending.tasks.lock();
+        // Looked at under the lock: `wake_tasks` takes the list after the reason was set.
         if let Some(reason) = self.ending.get() {
             drop(tasks);
             return Poll::Ready(reason.clone());

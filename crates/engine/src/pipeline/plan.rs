@@ -1,4 +1,4 @@
-//! The memory that an engine will allocate.
+//! The memory that an engine will allocate. Sums saturate: one that overflows is over any budget.
 
 use super::config::EngineConfig;
 use crate::backend::Layout;
@@ -50,7 +50,8 @@ const GRAPH_BYTES_MIN: u64 = 128 << 10;
 const STREAM_BYTES: u64 = 512 << 10;
 /// The driver takes memory in steps of this many bytes.
 const DRIVER_STEP_BYTES: u64 = 2 << 20;
-/// Kernels that do the small copies and memsets of a graph.
+/// Kernels that do the small copies and memsets of a graph. One before the other kernels and one
+/// after them.
 const COPY_KERNELS: u64 = 2;
 
 /// Device memory that the driver takes on each device for `slots` slots, with graphs of `recording` for

@@ -116,6 +116,7 @@ fn take_inputs<W: Workload>(
             continue;
         };
         zero_inputs(program, slot, end, gap(end, offset));
+        // Within the capacity, so nothing wraps.
         end = offset.wrapping_add(extent);
         let taken = catch_as_input(|| {
             let mut inputs = DeviceInputs::new(&program.inputs, offset, extent, slot);

@@ -159,6 +159,10 @@ impl Executor {
     /// Replays a bucket's batch of extent `live` in the slot, after all earlier work of the slot.
     /// Makes the bucket ready first if it is not, and compares graph and launches if that is due.
     /// On an error a fence is set, so that work that was submitted before it is waited for.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a bucket that does not hold the batch;
+    /// those of making it ready, of [`run_twice`], and of the slot.
     fn run(
         &mut self,
         slot: &mut dyn DeviceSlot,

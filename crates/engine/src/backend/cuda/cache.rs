@@ -65,6 +65,7 @@ impl Cache {
     pub(super) fn key<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
         let mut hasher = Sha256::new();
         for part in parts {
+            // The length, so that no other cut of the same text gives the same key.
             hasher.update((part.len() as u64).to_le_bytes());
             hasher.update(part);
         }

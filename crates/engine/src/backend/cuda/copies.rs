@@ -101,6 +101,7 @@ pub(super) fn launch<'a>(function: FunctionId, ops: impl Iterator<Item = &'a Op>
     }
     Op::Launch {
         function,
+        // One block if there is nothing to copy: a grid is not empty.
         grid: [chunks.clamp(1, BLOCKS_MAX) as u32, 1, 1],
         block: [THREADS, 1, 1],
         shared_bytes: 0,

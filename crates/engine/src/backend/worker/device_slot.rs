@@ -115,6 +115,7 @@ impl WorkerSlot {
         }
         let flag = self.flag();
         let is_reached = flag.done.load(Acquire) == self.fence_set;
+        // After the fence, as the worker stores the failure before it.
         let failure = flag.failure.load(Acquire);
         if is_reached && failure == NO_FAILURE {
             self.fence_seen = self.fence_set;

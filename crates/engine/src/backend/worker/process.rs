@@ -162,6 +162,7 @@ impl Current {
         }
     }
 
+    /// The cause of the loss, if one is known.
     fn loss(&self) -> Error {
         let loss = self.loss.clone();
         loss.unwrap_or_else(|| Error::new(ErrorKind::Device, "the worker process was lost"))
@@ -195,11 +196,13 @@ impl Workers {
         current.process = Some(process);
         current.exit = None;
         current.killed_at = None;
+        // Before `note_opened`: who sees the process run sees its number.
         self.generation.fetch_add(1, Release);
     }
 
     /// Notes that the process that was started has opened its device: requests may be sent.
     pub(super) fn note_opened(&self) {
+        // The lock keeps it apart from a loss, which looks at the flag and then sets it.
         let _current = self.current.lock();
         self.is_lost.store(false, Release);
     }

@@ -129,6 +129,7 @@ pub unsafe fn serve<N: AsRef<str>>(twins: &[(N, Twin)]) -> Result<()> {
     }
     let threads = worker.close();
     for thread in threads {
+        // A poller that panicked has printed why, and the process ends.
         let _ = thread.join();
     }
     Ok(())
@@ -494,6 +495,7 @@ impl Worker<'_> {
         let steps = steps.into_iter().map(with_addresses_here).collect();
         entry.slot.post(Posted::Work { steps, fence });
         // A slot that refused the work is asked too, so that it reports the refusal.
+        // A poller ends only with the worker, or after a panic, which was printed.
         let _ = entry.poller.send(Arc::clone(&entry.slot));
     }
 }

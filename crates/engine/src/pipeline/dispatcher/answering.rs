@@ -65,6 +65,7 @@ impl<W: Workload> Dispatcher<W> {
             return 0;
         }
         let closed = self.queue.lock().closed();
+        // Batches that closed since may be among the answered ones.
         closed.saturating_sub(self.answered.load(SeqCst))
     }
 

@@ -336,7 +336,9 @@ impl Timeline {
     }
 }
 
-/// The row that bounds the whole run.
+/// The row of the stage that bounds the whole run; the busiest, if it has several. The input has
+/// none, and is part of the row of filling. Without a row of its own the output is part of that of
+/// reading.
 fn bounding(rows: &[Row], busy: &[f64], statistics: &Statistics) -> Option<usize> {
     let stage = match statistics.bound? {
         Stage::Input | Stage::Fill => Stage::Fill,
