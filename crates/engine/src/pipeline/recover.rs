@@ -364,6 +364,7 @@ impl<'a, W: Workload> Hunt<'a, W> {
             ran.slot = self.shared.run_outgrown(ran.slot, batch, outgrown, outputs);
         }
         self.slot = Some(ran.slot);
+        // Before the error of the batch: the entries are back in any case.
         for (&index, entry) in indices.iter().zip(ran.batch.entries) {
             let unwritten = entry.location.as_ref().err();
             self.batch.settled[index] = unwritten.map(|error| Err(error.clone()));

@@ -242,6 +242,8 @@ impl Statistics {
             ..
         } = held;
         // A slot in stage three is not in flight.
+        // So what comes after the device may be busy for longer than it: then the device waits for
+        // that.
         let later = self.unpack.busy_ns + self.output.busy_ns;
         if self.output.busy_ns > self.unpack.busy_ns && later > self.device.busy_ns {
             return Stage::Output;
@@ -396,9 +398,11 @@ pub(super) fn statistics(
         is_lost: false,
     };
     let stall = time(
+        // What was set aside may be more than batches were closed without waiting.
         ns(submitted.stalled.busy()).min(closed_ns),
         counters.batches,
     );
+    // Of the caller's thread, reading results is no time without input.
     let (unpack_ns, workers) = match threads {
         Threads::Own { workers } => (0, workers),
         Threads::Caller => (unpack.busy_ns, 0),
@@ -428,6 +432,7 @@ pub(super) fn statistics(
         devices: by_device.into_iter().map(of_device).collect(),
         overlap: fill.share + device.share + unpack.share,
         device_overlap: None,
+        // At most 1: the two counters are not read at the same moment.
         closed_by_uniforms: (counters.batches_closed_by_uniforms as f64
             / counters.batches.max(1) as f64)
             .min(1.0),

@@ -173,6 +173,7 @@ impl Timeline {
         let of_device = || self.spans.iter().filter(|span| span.kind.is_of_device());
         let length = |span: &Span| span.end_ns.saturating_sub(span.start_ns) as f64;
         let sum: f64 = of_device().map(length).sum();
+        // Without names of devices there is one.
         let covered: f64 = (0..self.devices.len().max(1))
             .map(|device| {
                 let of_this_device = of_device().filter(|span| self.device_of(span.slot) == device);

@@ -173,6 +173,7 @@ fn check_arg(
         }
         (ParamKind::Scalar { dtype }, Arg::Scalar(scalar)) if scalar.dtype == *dtype => {
             let bits = 8 * dtype.size_bytes() as u32;
+            // A shift by all 64 bits leaves nothing.
             match scalar.bits.checked_shr(bits).unwrap_or(0) {
                 0 => Ok(()),
                 _ => mismatch(format!("{bits} bits"), format!("{:#x}", scalar.bits)),

@@ -357,6 +357,8 @@ impl Executor {
         }
         self.buckets.drop_ready(slot, bucket);
         let bucket = self.buckets.make_ready_for(slot, bucket, replay)?;
+        // This ends: a bucket that was made anew has the memory of now, and each other turn drops
+        // one.
         self.bind_resident(slot, bucket, replay)
     }
 

@@ -7,7 +7,7 @@ use crate::backend::Op;
 use crate::record::{Command, Recording};
 use tapeloop_svg::{Ink, Svg};
 
-// Lengths in pixels.
+// Lengths in pixels. Those without a name are margins around the text.
 const WIDTH: f64 = 960.0;
 const MARGIN: f64 = 20.0;
 /// Where the boxes of a row begin: right of its label.

@@ -170,7 +170,8 @@ impl<W: Workload> Dispatcher<W> {
     /// and the index of each item that is not of a run.
     ///
     /// # Errors
-    /// If the engine has ended. The remaining items are dropped then.
+    /// [`ErrorKind::Closed`](crate::ErrorKind::Closed) when the engine has ended, and the error of a child
+    /// of its process. The remaining items are dropped then.
     pub(in crate::pipeline) fn submit_many(
         self: &Arc<Self>,
         items: impl IntoIterator<Item = (W::Item, Result<Extent>)>,

@@ -5,6 +5,7 @@ use super::{Span, SpanKind, Timeline};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+/// The process of the host.
 const HOST: usize = 1;
 /// The process of the first device.
 const DEVICE: usize = 2;
@@ -64,7 +65,9 @@ fn metadata_event(kind: &str, process: usize, thread: usize, name: &str) -> Stri
     )
 }
 
-/// The process and the thread of a span of this device in the trace, and the thread's name.
+/// The process and the thread of a span of this device in the trace, and the thread's name. Threads
+/// of the host are numbered from 1: two that are of no slot, and one for each slot. A slot has
+/// three on its device.
 fn track(span: &Span, device: usize) -> (usize, usize, String) {
     let slot = span.slot;
     let on_device = |place: usize| {

@@ -6,7 +6,7 @@ use crate::pipeline::statistics::{Stage, Statistics};
 use std::ops::Range;
 use tapeloop_svg::{Ink, Svg, on_dark, tick_step};
 
-// Lengths in pixels, for text of 11 to 20 pixels.
+// Lengths in pixels, for text of 11 to 20 pixels. Those without a name are margins around it.
 const WIDTH: f64 = 1200.0;
 /// Where the time axis begins and ends.
 const LEFT: f64 = 132.0;
