@@ -11,7 +11,8 @@ use tapeloop_engine::backend::contract::{Node, Op, TIMESTAMPS};
 use tapeloop_engine::record::HEADER_LEN;
 use tapeloop_engine::replay::{Build, Mode, Policy, Verify};
 
-/// The driver of a GPU gives times in steps of half a microsecond.
+/// The driver of a GPU gives times in steps of half a microsecond, so two of them may be off by two
+/// steps against each other.
 const GPU_STEP_NS: u64 = 1_000;
 /// How far a GPU's clock, which is compared with the host's now and then, may be off.
 const GPU_OFF_NS: u64 = 100_000;

@@ -265,6 +265,7 @@ pub(super) fn restart_if_lost(
                 return Err(Error::new(ErrorKind::Unavailable, message));
             }
         };
+        // Looked at after the start: before it, it is not known whether the device was lost.
         let restarts = &counters.finished.restarts;
         if restarts.load(Relaxed) >= restarts_max {
             let message = format!("the device was restarted {restarts_max} times");

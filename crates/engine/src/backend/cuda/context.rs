@@ -97,6 +97,7 @@ impl Device {
     /// The UUID, as `nvidia-smi -L` prints it.
     pub(super) fn uuid(self) -> String {
         let mut uuid = sys::CUuuid { bytes: [0; 16] };
+        // A UUID that the driver does not tell stays zeros: it names the device in messages and choices.
         // SAFETY: `uuid` outlives the call, and `raw` came from cuDeviceGet.
         unsafe { (self.driver.cuDeviceGetUuid_v2)(&mut uuid, self.raw) };
         let hex: String = uuid.bytes.iter().map(|b| format!("{b:02x}")).collect();

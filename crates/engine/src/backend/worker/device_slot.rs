@@ -165,6 +165,7 @@ impl WorkerSlot {
     fn wait_until(&mut self, until: Option<Instant>) -> Result<bool> {
         let start = Instant::now();
         loop {
+            // Before the poll: if the fence is reached after it, the sleep ends at once.
             let reached = self.flag().done.load(Acquire);
             if self.poll_fence()? {
                 return Ok(true);
@@ -182,6 +183,7 @@ impl WorkerSlot {
             }
             let left = left.min(ALIVE_CHECK_INTERVAL).as_nanos();
             let timeout = futex::Timespec {
+                // The interval is below a second.
                 tv_sec: 0,
                 tv_nsec: left as i64,
             };
@@ -288,6 +290,7 @@ unsafe impl DeviceSlot for WorkerSlot {
         let mut work = Request::Work {
             slot: self.slot,
             steps: std::mem::take(&mut self.steps),
+            // Fences are compared for equality alone, so the number may wrap.
             fence: self.fence_set.wrapping_add(1),
         };
         let in_flight = self.is_in_flight();

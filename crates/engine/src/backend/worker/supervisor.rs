@@ -440,8 +440,8 @@ fn check_serves() -> Result<()> {
 }
 
 /// Starts a worker process with one end of a socket as its standard input. Returns the process and
-/// the other end. [`ErrorKind::Unavailable`] if no process can be started; [`ErrorKind::Io`] if the
-/// system has no more files.
+/// the other end. [`ErrorKind::Unavailable`] if no process can be started; [`ErrorKind::Io`] if its
+/// socket or its output cannot be made.
 fn spawn(options: &WorkerOptions) -> Result<(Child, Link)> {
     check_serves()?;
     let (here, there) = UnixStream::pair().map_err(Error::io)?;

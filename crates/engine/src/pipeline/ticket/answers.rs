@@ -426,6 +426,7 @@ impl<W: Workload> AnswersPool<W> {
         match Arc::get_mut(&mut answers) {
             Some(_) => {
                 let mut state = answers.state.lock();
+                // Early results and wakers went with the tickets, of which none is left.
                 state.phase = Phase::Pending;
                 answers.is_over.store(false, SeqCst);
                 answers.has_early.store(false, SeqCst);

@@ -8,7 +8,8 @@ use crate::error::Result;
 use std::sync::Arc;
 
 impl Supervisor {
-    /// Takes an allocation with these contents in this worker and in all later ones.
+    /// Takes an allocation with these contents in this worker and in all later ones. After an error
+    /// of the device the worker does not keep it.
     pub(in super::super) fn allocate_filled(
         self: &Arc<Self>,
         key: AllocationKey,
