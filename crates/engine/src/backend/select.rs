@@ -161,6 +161,7 @@ impl Builtin {
         priority: Priority,
         host: Arena,
     ) -> Result<Vec<Box<dyn DeviceSlot>>> {
+        // The CPU has no priorities.
         #[cfg(not(feature = "cuda"))]
         let _ = priority;
         match self {

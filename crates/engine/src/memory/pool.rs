@@ -270,7 +270,8 @@ impl Stores {
         report.sorted()
     }
 
-    /// The error of an allocation over the pool's limit, with a report of who holds what.
+    /// The error of an allocation over the pool's limit, with a report of who holds what. The pool
+    /// has a limit, as it was exceeded.
     fn limit_error(&mut self, space: Space, bytes: usize) -> Error {
         let store = self.store_mut(space);
         let Limits { bytes_max, .. } = *store.limits();

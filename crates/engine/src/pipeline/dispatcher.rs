@@ -422,6 +422,7 @@ impl<W: Workload> Dispatcher<W> {
 
     /// Ends the engine after a panic: what was submitted may never be answered.
     pub(super) fn break_off(&self) {
+        // First: who gives a batch to a device afterwards sees it, and drops the batch.
         self.is_broken.store(true, SeqCst);
         let message = "a thread of the engine panicked, which is a mistake in tapeloop";
         self.shared

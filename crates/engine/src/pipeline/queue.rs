@@ -517,6 +517,7 @@ impl<W: Workload> Queue<W> {
     pub(super) fn clear(&mut self) -> impl Iterator<Item = Box<Batch<W>>> + use<W> {
         self.run = None;
         let open = self.batchers.each_mut().map(Batcher::flush);
+        // They count as closed, as those that were do: each is answered once.
         self.closed += open.iter().flatten().count() as u64;
         let queues = [&mut self.lost, &mut self.urgent, &mut self.normal].map(std::mem::take);
         let closed = queues.into_iter().flatten();

@@ -51,6 +51,7 @@ impl Arena {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = memfd_create("tapeloop", flags).map_err(memory_error)?;
         ftruncate(&file, bytes.max(1) as u64).map_err(memory_error)?;
+        // Neither process changes the size any more: see [`Arena::of_file`].
         let size = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
         fcntl_add_seals(&file, size).map_err(memory_error)?;
         Arena::of_file(file, bytes)

@@ -90,6 +90,7 @@ impl ServedSlot {
         if state.error.is_none() {
             self.flags.slot(self.index).clear_failure();
         }
+        // The supervisor asks only where the flag announced one.
         error.unwrap_or_else(unknown_id_error)
     }
 

@@ -470,6 +470,7 @@ impl Drawing {
             batch, slot, kind, ..
         } = *span;
         let title = format!("batch {batch}, slot {slot}: {}, {took}", kind.name());
+        // A span that is too short to see is drawn as wide as a hair.
         let (corner, size) = ((x, self.y + inset), (width.max(0.4), ROW - 2.0 * inset));
         self.svg.titled_rect(class(kind), corner, size, &title);
         let number = batch.to_string();
