@@ -1,16 +1,16 @@
 //! Residue depth against hand-computed cases, and against its definition, written out naively.
 
 use crate::chains::alone;
-use crate::made_up::structure;
+use crate::made_up::{structure, with_ligands};
 use crate::samples::sample;
 use crate::tables::{bits, compute};
 use std::f64::consts::PI;
-use tapeloop::ErrorKind;
 use tapeloop::features::{
-    Column, Cutoff, DepthChains, FeatureConfig, FeatureName, FeatureTable, Features, ResidueDepth,
-    Sasa, Setting, TableName,
+    Column, Cutoff, DepthChains, FeatureConfig, FeatureName, FeatureTable, Features, Input,
+    ResidueDepth, Sasa, Setting, TableName,
 };
 use tapeloop::structure::{AtomClass, Chain, MISSING, Radii, ReadOptions, Reader, Structure};
+use tapeloop::{ErrorKind, Workload};
 use tapeloop_test_support::repository;
 
 /// The radius of the C-alphas below, in A.
@@ -41,6 +41,24 @@ fn depths(table: &FeatureTable) -> Vec<[f32; 2]> {
 
 fn depths_of(s: &Structure, config: FeatureConfig) -> Vec<[f32; 2]> {
     depths(&compute(config, std::slice::from_ref(s))[0])
+}
+
+#[test]
+fn depths_leave_interactions_their_room() {
+    let input = Input::new("", 0, Ok(with_ligands(structure(1, 7), 7)));
+    let room = |features: &[FeatureName]| {
+        let mut config = FeatureConfig {
+            features: features.to_vec(),
+            ..config(DepthChains::All, 100, 1.4)
+        };
+        config.interactions.keep = true;
+        let features = Features::new(config).unwrap();
+        let axis = features.axes().iter().position(|axis| *axis == "pair_room");
+        features.extent(&input).unwrap()[axis.unwrap()]
+    };
+    let (depth, interactions) = (FeatureName::ResidueDepth, FeatureName::Interactions);
+    assert!(room(&[interactions]) > room(&[depth]));
+    assert_eq!(room(&[depth, interactions]), room(&[interactions]));
 }
 
 /// A structure with so many atoms for each residue, of which the first is the C-alpha.

@@ -260,7 +260,9 @@ pub(super) fn with_point_room(extent: Extent, structure: &CheckedStructure) -> E
     let residue_atom_count = structure.atom_start.last().copied().unwrap_or(0);
     let loose = structure.xyz.len() as u32 - residue_atom_count;
     let more = extent[RESIDUES].min(SMALL_RESIDUES).div_ceil(2) + loose.div_ceil(ATOMS_PER_UNIT);
-    extent.with(PAIR_ROOM, extent[RESIDUES] + more)
+    // Interactions may have asked for more already.
+    let room = extent[PAIR_ROOM].max(extent[RESIDUES] + more);
+    extent.with(PAIR_ROOM, room)
 }
 
 /// The exposed points that fit into a unit of room. With the usual probe they cover 135 A^2; proteins
