@@ -39,10 +39,12 @@ impl CellKind {
         format!("{kind}_cell_{part}")
     }
 
+    /// Whether there is a point for each residue, sorted by cell of `residue_grid`.
     pub(super) fn is_of_residues(self) -> bool {
         matches!(self, CellKind::Ca | CellKind::Cb)
     }
 
+    /// The axis that counts the points, which also tells kernels which of the grids to use.
     pub(super) fn axis(self) -> usize {
         if self.is_of_residues() {
             RESIDUES

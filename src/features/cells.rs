@@ -125,7 +125,8 @@ impl FeatureRecorder<'_> {
     }
 
     /// Counts all points that features asked for, so that their density is checked even if no
-    /// feature asked for their cells.
+    /// feature asked for their cells: a structure is rejected for its points, however they are
+    /// read.
     pub(super) fn check_density(&mut self) {
         let inputs = &self.buffers.inputs;
         let asked = [
@@ -177,6 +178,7 @@ impl Twin for cell_scan::Views<'_> {
             .par_iter()
             .zip(outputs)
             .for_each(|(structure, (starts, flags))| {
+                // The part of a rejected item is empty. The last element ends the last cell.
                 let Some((end, starts)) = starts.split_last_mut() else {
                     return;
                 };
@@ -195,8 +197,8 @@ impl Twin for cell_scan::Views<'_> {
     }
 }
 
-/// Sorts the atoms by cell, and by index within a cell. The atoms of a structure that is flagged
-/// keep their order, and its cells are empty.
+/// Sorts the atoms by cell, and by index within a cell; counts fall to 0. The atoms of a structure
+/// that is flagged keep their order, as some kernels read all sorted atoms; its cells are empty.
 impl Twin for cell_fill::Views<'_> {
     fn run(self) {
         let (axis, atoms, start) = (self.axis, self.atoms, self.start);
@@ -219,7 +221,7 @@ impl Twin for cell_fill::Views<'_> {
                 let is_flagged = is_flagged(flags);
                 let grid = structure.grid(axis);
                 let range = structure.along(axis);
-                // A cell is filled from its end.
+                // A cell is filled from its end, as its count falls, so the last atom comes first.
                 for (index, atom) in range.clone().zip(&atoms[range.clone()]).rev() {
                     if !atom.is_present() {
                         continue;

@@ -17,15 +17,17 @@ use fearless_simd::dispatch;
 use rayon::prelude::*;
 use std::borrow::Cow;
 
-/// C-alphas closer than this are in contact.
+/// C-alphas closer than this are in contact (docs/METHODS.md).
 const CONTACT: Cutoff = Cutoff::of_angstrom(8);
 
 /// The largest number of contacts in a residue's list.
 const CONTACTS_MAX: usize = constants::CONTACTS_MAX as usize;
 
-/// Words of the kernel's scratch memory for a residue's contacts: whole quadruples.
+/// Words of the kernel's scratch memory for a residue's contacts: a word of bits and the list, as
+/// whole quadruples, which a thread loads at once.
 const CONTACT_WORDS: usize = CONTACTS_MAX + 4;
-/// Doubles of the kernel's scratch memory for a residue's elements of the vectors.
+/// Doubles of the kernel's scratch memory for a residue: two elements each of x, of A x, and, as
+/// f32, of the residuals and of vectors that shared memory has no room for.
 const SCRATCH: usize = 8;
 
 /// Settings of eigenvector centrality.
@@ -36,7 +38,8 @@ pub struct Centrality {
     pub steps: u32,
 }
 
-/// The largest number of steps.
+/// The largest number of steps: hundreds of times what any protein was seen to take, and an end for
+/// contact networks that never converge.
 const STEPS_MAX: i64 = 100_000;
 
 impl Default for Centrality {
@@ -81,10 +84,12 @@ impl Feature for Centrality {
         let vector = ColumnDecl::residue("eigenvector", ColumnKind::Real, "", vector);
         vec![
             vector
+                // Three times the error of the iteration. A rotation may add or remove a contact.
                 .reference(Tolerance::absolute(1e-4))
                 .rotation(Tolerance::absolute(0.01).but_for(5)),
             residual
                 .in_table(TableName::Chains)
+                // 1e-6 and 5e-7 of an eigenvalue, which is at most the most contacts, some 20.
                 .reference(Tolerance::absolute(2e-5))
                 .rotation(Tolerance::absolute(1e-5)),
         ]

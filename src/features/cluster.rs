@@ -16,7 +16,7 @@ use fearless_simd::dispatch;
 use fearless_simd::prelude::*;
 use rayon::prelude::*;
 
-/// C-alphas closer than this are in contact.
+/// C-alphas closer than this are in contact (docs/METHODS.md).
 const CONTACT: Cutoff = Cutoff::of_angstrom(8);
 
 /// Settings of clusters.
@@ -120,6 +120,7 @@ impl Feature for Cluster {
 
     fn check(&self) -> Result<()> {
         let is_name = |name: &&String| {
+            // Names of components have at most eight bytes.
             let is_allowed = |c: u8| c.is_ascii_uppercase() || c.is_ascii_digit();
             (1..=8).contains(&name.len()) && name.bytes().all(is_allowed)
         };
@@ -242,7 +243,7 @@ impl Twin for cluster_number::Views<'_> {
                 let members = chains[chain as usize].members(members).iter();
                 let trees = members.filter(|&&residue| parents[residue as usize] != NO_TREE);
                 let roots = trees.map(|&residue| root_of(parents, residue as usize));
-                // A chain counts a tree once, and stamps its root.
+                // A chain counts a tree once, and stamps its root; 0 is the stamp of no chain.
                 let is_new =
                     |root: usize| std::mem::replace(&mut stamps[root], chain + 1) != chain + 1;
                 in_chains[chain as usize] =

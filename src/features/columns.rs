@@ -98,11 +98,13 @@ pub struct ColumnDecl {
     /// When it is normal that all values of a run are null or equal: `no predicted model was read`.
     /// Empty if it never is.
     pub idle_when: &'static str,
-    /// How far the values may differ from those of other programs.
+    /// How far the values may differ from those of other programs, of which
+    /// `tests/features/golden.rs` has tables, and which `docs/VALIDATION.md` lists.
     pub reference: Tolerance,
     /// How far a rotation of the structure may change the values: rotated positions are rounded to
-    /// 0.001 A again, and the test points of solvent-accessible areas do not rotate. Tables of pairs of residues
-    /// or atoms are not compared: rows come and go near the limits of distances.
+    /// 0.001 A again, and test points of areas do not rotate. Limits leave room for what
+    /// `tests/features/properties.rs` finds in the samples. Tables of pairs of residues or atoms
+    /// are not compared: rows come and go near the limits of distances.
     pub rotation: Tolerance,
 }
 
@@ -129,12 +131,14 @@ impl ColumnDecl {
             },
             source: "",
             idle_when: "",
-            // The absolute part is for values near zero.
+            // Other programs print fewer digits than f32 has. The absolute part is for values near
+            // zero.
             reference: Tolerance {
                 absolute: 1e-6,
                 ..Tolerance::relative(1e-4)
             },
-            // Rounded positions may change contacts near the cutoff.
+            // Rounded positions may change contacts near the cutoff, and with them counts, but no
+            // real that declares no limit of its own.
             rotation: if kind.is_real() {
                 Tolerance::EXACT
             } else {
@@ -162,7 +166,7 @@ impl ColumnDecl {
     }
 
     /// The same column of distances, which are null from `reach` on, in 0.001 A. The number for null
-    /// is 1 A more.
+    /// is 1 A more, as a distance just below `reach` may round to it.
     pub(super) fn null_from(self, reach: u32) -> Self {
         self.null_number(f64::from(reach) / 1000.0 + 1.0)
     }

@@ -148,7 +148,8 @@ features! {
 }
 
 impl FeatureName {
-    /// The feature whose first setting has this key.
+    /// The feature whose first setting has this key, which switches the feature on where it is off
+    /// by default.
     pub fn of_key(key: &str) -> Option<FeatureName> {
         let config = FeatureConfig::default();
         let has_key = |name: &FeatureName| {
@@ -250,9 +251,10 @@ impl FeatureConfig {
         }
     }
 
-    /// Lets a feature compute something that has no columns: changes its first setting, a flag to its
-    /// opposite, a choice to the first other word, and a list of texts to `["H"]`. Returns the key
-    /// and the new value; `None`, and changes nothing, if the feature has columns already.
+    /// Lets a feature compute something that has no columns: changes its first setting, a flag to
+    /// its opposite, a choice to the first other word, and a list of texts to `["H"]`, the code of
+    /// a residue. Returns the key and the new value; `None`, and changes nothing, if the feature
+    /// has columns already, or if its first setting is of another type.
     pub fn let_compute(&mut self, name: FeatureName) -> Option<(&'static str, Setting)> {
         if !self.columns_of(name).is_empty() {
             return None;
@@ -277,8 +279,8 @@ impl FeatureConfig {
         self.declared(name).collect()
     }
 
-    /// Whether a feature's column in `table` is computed: the table is the feature's own, or it is
-    /// there.
+    /// Whether a feature's column in `table` is computed: the table is always there, or the
+    /// feature's own, or the feature that it belongs to is computed.
     fn has_table(&self, name: FeatureName, table: TableName) -> bool {
         static OWNERS: OnceLock<[Option<FeatureName>; TableName::ALL.len()]> = OnceLock::new();
         let owner_of = |table: TableName| table.decl().key.and_then(FeatureName::of_key);
@@ -355,7 +357,7 @@ impl FeatureConfig {
         }
     }
 
-    /// Checks the settings of a feature and of those that it needs.
+    /// Checks the settings of a feature and of those that it needs, which are computed too.
     fn check_settings(&self, name: FeatureName) -> Result<()> {
         let feature = self.feature(name);
         for (key, setting) in self.settings(name) {
@@ -366,8 +368,9 @@ impl FeatureConfig {
             .try_for_each(|needed| self.check_settings(needed))
     }
 
-    /// Checks that no feature was requested by name whose settings give it nothing to compute. If
-    /// all features are requested, such a feature is left out.
+    /// Checks that no feature was requested by name whose settings give it nothing to compute, such
+    /// as a table that is not switched on. If all features are requested, the default, such a
+    /// feature is left out.
     fn check_all_compute(&self) -> Result<()> {
         if self.features.len() == FeatureName::ALL.len() {
             return Ok(());

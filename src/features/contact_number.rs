@@ -180,8 +180,8 @@ impl Twin for contact_number::Views<'_> {
     }
 }
 
-/// Writes the number of atoms within each cutoff of `point` to `counts`, less one. If `chain` is
-/// the tag of an atom, only atoms of its chain are counted.
+/// Writes the number of atoms within each cutoff of `point` to `counts`, less one, as `point` is an
+/// atom itself. If `chain` is the tag of an atom, only atoms of its chain are counted.
 #[inline(always)]
 fn count<S: Simd>(
     simd: S,

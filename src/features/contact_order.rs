@@ -92,6 +92,7 @@ impl Feature for ContactOrder {
                 "Relative contact order: mean {difference} over all contacts in chains, divided by the \
                  number of residues of the {part}."
             );
+            // A rotation may add or remove a contact at the cutoff, which moves a mean.
             ColumnDecl::residue("co_relative", ColumnKind::Real, "", about)
                 .in_table(table)
                 .rotation(Tolerance::relative(1e-2))
@@ -195,8 +196,8 @@ impl Twin for contact_order::Views<'_> {
     }
 }
 
-/// Vectors of differences whose sums fit 32 bits; a difference is at most 2^20, which is how far
-/// positions of a chain may be apart, and the most residues of a structure.
+/// Vectors of differences whose sums stay below 2^30 in each lane; a difference is at most 2^20,
+/// which is how far positions of a chain may be apart, and the most residues of a structure.
 const VECTORS_MAX: usize = 1024;
 
 /// The sum of sequence separations over contacts, and their number.
@@ -214,8 +215,9 @@ impl SeparationSum {
         }
     }
 
-    /// Adds the contacts of an atom of the residue at position `position`. No two residues of a
-    /// chain have the same position.
+    /// Adds the contacts of an atom of the residue at position `position`. `numbers` has the
+    /// position of each sorted atom's residue, 0 for an atom of none. No two residues of a chain
+    /// have the same position, so atoms of one residue are 0 apart.
     #[inline(always)]
     #[allow(clippy::too_many_arguments, reason = "an inner loop's state")]
     fn add<S: Simd>(
@@ -252,6 +254,7 @@ impl SeparationSum {
         self.add_sums::<S>(sums);
     }
 
+    /// Adds the lanes, none of which is negative, to the sum.
     #[inline(always)]
     fn add_sums<S: Simd>(&mut self, sums: S::i32s) {
         let sums = sums.as_slice().iter();

@@ -17,13 +17,14 @@ use super::results::ResultBuffer;
 use crate::error::{Error, Result};
 use crate::record::Buffer;
 
-/// The largest cutoff, in A: the distances of atoms of the residues stay within 32 bits.
+/// The largest cutoff, in A. The nearest atoms of two residues are hardly farther apart than the
+/// points that are compared with it, so that distances of atoms stay below [`REACH`], in 32 bits.
 const CUTOFF_MAX: u32 = 30;
 
 /// The most neighbours of a residue.
 const NEAREST_MAX: u32 = constants::NEAREST_MAX;
 
-/// C-alphas in a cubic A of a compact protein, with some to spare.
+/// C-alphas in a cubic A of a compact protein, about 0.007, with some to spare.
 const DENSITY: f64 = 0.008;
 
 /// Heavy atoms of two residues are up to so much nearer than their C-alphas, mostly, in A.
@@ -80,8 +81,8 @@ impl Contacts {
     }
 
     /// Rows of contacts that a structure has room for, for each unit of the axis of room, of which
-    /// it takes one for each residue: more than the contacts with later residues of a compact
-    /// protein.
+    /// it takes one for each residue: more than the contacts with later residues, half of all, of a
+    /// compact protein. The 2 are for small cutoffs, as neighbours along the chain are 3.8 A apart.
     fn rows_per_unit(&self) -> usize {
         let radius = self.cutoff.angstrom() + self.nearer();
         let sphere = 4.0 / 3.0 * std::f64::consts::PI * radius.powi(3);
@@ -89,7 +90,8 @@ impl Contacts {
     }
 
     /// The distance of the first search for nearest residues, in 0.001 A: near the surface of a
-    /// compact protein it finds enough. The results do not depend on it.
+    /// compact protein, where half of the sphere is empty, it finds enough, and at least 4 A reach
+    /// the neighbours along the chain. The results do not depend on it.
     fn first_reach(&self) -> u32 {
         let sphere = 2.5 * f64::from(self.nearest) / DENSITY;
         let radius = (sphere * 3.0 / 4.0 / std::f64::consts::PI).cbrt();
@@ -265,11 +267,13 @@ impl Contacts {
         r.add_listed_pairs(
             TableName::Contacts,
             &lists,
+            // By heavy atoms, `distance` is the shortest distance too.
             vec![ResultBuffer::Real(min_distances); 2],
         );
     }
 
-    /// Records the nearest residues of each, by points.
+    /// Records the nearest residues of each, by points. Each residue has `nearest` rows, so no room
+    /// has to be counted first.
     fn record_nearest_points(
         &self,
         r: &mut FeatureRecorder<'_>,
@@ -299,7 +303,7 @@ impl Contacts {
         r.add_residue_pairs(TableName::Contacts, count, partners, reals);
     }
 
-    /// Records the nearest residues of each, by heavy atoms.
+    /// Records the nearest residues of each, by heavy atoms, in `nearest` rows of each residue.
     fn record_nearest_residues(&self, r: &mut FeatureRecorder<'_>) {
         let count = self.nearest as usize;
         let partners = r.partners("contact", RESIDUES, count);

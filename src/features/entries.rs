@@ -17,6 +17,7 @@ pub(super) struct Entries<'a> {
     pub(super) ends: &'a [i32],
     /// The first unit of room of each structure, and their number, `[structures, 2]`.
     pub(super) rooms: &'a [u32],
+    /// Entries that a unit of room holds.
     pub(super) per_unit: usize,
 }
 

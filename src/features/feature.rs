@@ -71,7 +71,7 @@ pub enum Setting {
 }
 
 impl Setting {
-    /// Checks that an integer or a distance is in its range.
+    /// Checks that an integer or a distance is in its range; other types have none.
     pub(super) fn check(&self, key: &str) -> Result<()> {
         match self {
             Setting::Length(length, max) if length.angstrom() > *max => {

@@ -27,7 +27,7 @@ pub enum Fusion {
     On,
 }
 
-/// The lowest compute capability with enough shared memory.
+/// The lowest compute capability with enough shared memory; cards before Ampere have 64 or 96 KiB.
 const CAPABILITY_MIN: (u32, u32) = (8, 0);
 
 impl Fusion {
@@ -106,7 +106,8 @@ impl StepProgram {
             .iter()
             .position(|step| step.name() == kernel.name());
         let number = number.expect("every built-in kernel is a step");
-        // `check` refuses programs with more values than a byte can index.
+        // There are fewer than 256 kernels, and `check` refuses programs with more values than a
+        // byte can index.
         self.bytes.push(number as u8);
         for (param, arg) in kernel.params().iter().zip(args) {
             let index = self.value_index(arg, &param.kind);
@@ -192,6 +193,7 @@ pub(super) fn record(
         .enumerate()
         .map(|(index, word)| recorder.constant(&format!("step_word_{index}"), word));
     let constants: Vec<_> = constants.collect();
+    // Constants that are recorded one after the other lie in the header in this order.
     let program_start = constants.first().map_or(0, |word| word.id().header_index());
 
     let mut fused = declaration();

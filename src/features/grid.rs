@@ -13,6 +13,9 @@ use super::constants;
 use bytemuck::{Pod, Zeroable};
 use std::ops::Range;
 
+// Edges of cells are powers of two, so that a shift finds the cell. Searches of atoms reach 5 to 12
+// A, and those of C-alphas 8 to 12 A: larger cells hold more points that are not near, and smaller
+// ones make more runs, with fewer points than a vector has lanes.
 /// The edge of a cell for atoms is 2^12 units of 0.001 A, which is 4.096 A.
 pub(super) const ATOM_CELL_SHIFT: u32 = 12;
 /// The edge of a cell for C-alphas and C-betas is 2^13 units of 0.001 A, which is 8.192 A.
@@ -43,8 +46,8 @@ pub(super) struct Grid {
 const _: () = assert!(size_of::<Grid>() == 32);
 
 impl Grid {
-    /// A grid over points, with at most about `atom_count` cells; one cell if there is no point.
-    /// `first` is not set yet.
+    /// A grid over points, with at most about `atom_count` cells, as the batch's list has room for;
+    /// one cell if there is no point. `first` is not set yet.
     pub(super) fn over(
         points: impl Iterator<Item = [i32; 3]>,
         atom_count: usize,
@@ -108,7 +111,8 @@ impl Grid {
         self.wrap != self.extent
     }
 
-    /// The cells along one axis between two coordinates.
+    /// The first and the last cell along one axis between two coordinates, of which one may be
+    /// outside of the grid.
     fn axis_range(&self, axis: usize, low: i32, high: i32) -> (u32, u32) {
         let cell = |coordinate: i32| (coordinate - self.origin[axis]) >> self.shift;
         let last = i32::from(self.extent[axis]) - 1;
@@ -127,6 +131,7 @@ impl Grid {
         let wrap = self.wrap.map(u32::from);
         let [x, y, z] = std::array::from_fn(|axis| self.axis_range(axis, low[axis], high[axis]));
         let (mut from, mut to) = (wrapped(x.0, wrap[0]), wrapped(x.1, wrap[0]));
+        // A row that wraps is one run of all its cells, in place of two runs.
         if x.1 - x.0 >= wrap[0] || from > to {
             (from, to) = (0, wrap[0] - 1);
         }

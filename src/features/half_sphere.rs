@@ -35,7 +35,8 @@ pub struct HalfSphereB {
     pub own_chain: bool,
 }
 
-/// The radius in the publication.
+/// The default of Biopython's `HSExposureCA` and `HSExposureCB`, which the columns are compared
+/// with.
 const RADIUS: Cutoff = Cutoff::of_angstrom(12);
 
 impl Default for HalfSphereA {
@@ -195,7 +196,8 @@ impl Feature for HalfSphereB {
     }
 }
 
-/// Computes directions from the C-alphas of the two neighbours.
+/// Computes directions from the C-alphas of the two neighbours: the sum of both unit vectors, times
+/// both lengths, as only the direction counts. NaN across a break, and where a C-alpha is missing.
 impl Twin for half_sphere_normal_a::Views<'_> {
     fn run(self) {
         let Self {
@@ -237,7 +239,7 @@ impl Twin for half_sphere_normal_a::Views<'_> {
 /// The sine of -120 degrees.
 const SINE: f64 = -0.8660254037844386;
 
-/// Computes directions from C-alpha to C-beta.
+/// Computes directions from C-alpha to C-beta; NaN where there is none.
 impl Twin for half_sphere_normal_b::Views<'_> {
     fn run(self) {
         let Self {
@@ -271,7 +273,8 @@ impl Twin for half_sphere_normal_b::Views<'_> {
     }
 }
 
-/// N turned by -120 degrees about the axis from C-alpha to C, seen from C-alpha.
+/// N turned by -120 degrees about the axis from C-alpha to C, seen from C-alpha, by Rodrigues'
+/// formula with a cosine of -0.5; `None` if N or C is missing, or C lies on C-alpha.
 fn turned(backbone: &Backbone) -> Option<Vector> {
     if !backbone.n.is_present() || !backbone.c.is_present() {
         return None;

@@ -39,6 +39,7 @@ pub fn image(name: &str) -> Option<Arc<Image>> {
         } = &UNITS[index];
         let file = format!("{name}.cu");
         let text = text(&file).to_owned();
+        // Messages on compiling name the image.
         let more = match binary {
             Some(_) => "",
             None => ", which a build with nvcc contains compiled",
@@ -84,7 +85,8 @@ fn text(file: &str) -> &'static str {
     FILES[index.expect("the build script lists all files")].1
 }
 
-/// The text of a file with those of its headers and the options for NVRTC.
+/// The text of a file with those of its headers and the options for NVRTC, which are those that the
+/// build gives nvcc. Without contraction kernels round as their twins do.
 fn source(file: String, text_of_file: String, headers: &[&str]) -> CudaSource {
     let header = |name: &&str| ((*name).to_owned(), text(name).to_owned());
     CudaSource {

@@ -23,9 +23,11 @@ use fearless_simd::prelude::*;
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// The search for the nearest atom of another chain ends at this distance, in 0.001 A.
+/// The search for the nearest atom of another chain ends at this distance, in 0.001 A, from which
+/// on `iface_dmin` is null (docs/METHODS.md).
 pub(super) const CHAIN_REACH: u32 = constants::CHAIN_REACH as u32;
-/// The distance of the first, short search, in 0.001 A.
+/// The distance of the first, short search, in 0.001 A, which finds the nearest atom of residues in
+/// contact. The results do not depend on it.
 pub(super) const CHAIN_NEARBY: u32 = constants::CHAIN_NEARBY as u32;
 
 /// Settings of the residues at interfaces.
@@ -79,6 +81,7 @@ impl Feature for InterfaceResidues {
         let columns = [
             ColumnDecl::residue("iface_dmin", ColumnKind::Real, "A", distance)
                 .null_from(CHAIN_REACH)
+                // Rounding moves both atoms by up to 0.0009 A.
                 .rotation(Tolerance::absolute(0.002).but_for(5)),
             ColumnDecl::residue("iface", ColumnKind::Flag, "", near),
             ColumnDecl::residue("iface_chain", ColumnKind::Chain, "", chain),
@@ -200,7 +203,8 @@ impl Twin for chain_range::Views<'_> {
 type NearestAtom = (u32, u32);
 const NO_ATOM: NearestAtom = (u32::MAX, 0);
 
-/// The nearest atom of another chain.
+/// Writes the distance of the nearest atom of another chain, whether it is a contact, and its
+/// chain; null, no and null if there is none within reach.
 impl Twin for nearest_chain::Views<'_> {
     fn run(self) {
         let Self {
@@ -249,7 +253,8 @@ impl Twin for nearest_chain::Views<'_> {
     }
 }
 
-/// Finds the nearest atom of another chain: first with a short search, then with a long one.
+/// Finds the nearest atom of another chain: first with a short search, then with a long one. What
+/// is found beyond a search's reach is no result, as a nearer atom may lie outside of its box.
 #[inline(always)]
 fn search<S: Simd>(
     simd: S,

@@ -70,7 +70,7 @@ impl Position {
     }
 
     /// The squared distance, as `squared` in `kernels/layout.cuh`: exact below the square of
-    /// [`REACH`], and otherwise larger than any cutoff's square.
+    /// [`REACH`], and otherwise at least that, so that it is within no cutoff.
     pub(super) fn squared_to(self, other: Position) -> u32 {
         let differences = [self.x - other.x, self.y - other.y, self.z - other.z];
         let squares = differences.map(|d| d.unsigned_abs().min(REACH).pow(2));

@@ -127,7 +127,8 @@ impl Features {
     }
 
     /// A capacity for batches of `residues` residues, with room for the most atoms, chains and
-    /// ligands that this many residues are expected to have.
+    /// ligands that this many residues are expected to have: 16 atoms each, of which proteins have
+    /// 8, as nucleotides are no residues; chains of two residues; structures of 16.
     pub fn capacity(residues: u32) -> Extent {
         let structures = (residues / 16).max(1);
         let mut lengths = [0; AXES.len()];
@@ -300,6 +301,7 @@ impl Workload for Features {
         views: &ReadViews<'_>,
     ) -> Result<Vec<(usize, Extent)>> {
         let needed = |(index, item): (usize, BatchItem<'_, Input>)| {
+            // A structure that is too dense was not computed; reading it returns the error.
             buffers.check(views, item.offset[STRUCTURES]).ok()?;
             Some((index, buffers.outgrown(views, item.offset, item.extent)?))
         };

@@ -40,13 +40,15 @@ pub(super) fn extent(structure: &CheckedStructure) -> Result<Extent> {
     lengths[STRUCTURES] = 1;
     lengths[TILES] = lengths[RESIDUES].div_ceil(TILE);
     lengths[CHAINS] = length(structure.chains.len(), CHAINS)?;
+    // One more for the end of the last cell.
     lengths[CELLS] = Grid::cells_max(lengths[ATOMS] as usize).saturating_add(1);
     lengths[PAIR_ROOM] = lengths[RESIDUES];
     lengths[LIGANDS] = length(structure.ligands.len(), LIGANDS)?;
     Ok(Extent::from(lengths))
 }
 
-/// Writes the structure into all inputs that the recording has.
+/// Writes the structure into all inputs that the recording has. `views` are of its part of the
+/// batch, which starts at `offset`.
 pub(super) fn write(
     inputs: &Inputs,
     tags: &ClassTags,
@@ -104,6 +106,8 @@ pub(super) fn write(
     }
     if let Some(buffer) = inputs.betas {
         for (beta, residue) in views.take(buffer).iter_mut().zip(residues) {
+            // One that a file gives to glycine does not count: kernels build it, as for all
+            // glycines.
             let is_glycine = &residue.parent_comp_id == b"GLY     ";
             let real = structure.position(residue.cb).filter(|_| !is_glycine);
             *beta = real.map_or(Position::NONE, Into::into);
@@ -206,7 +210,7 @@ fn structure_span(structure: &CheckedStructure, offset: Extent) -> StructureSpan
     }
 }
 
-/// Writes the spans of a structure's residues.
+/// Writes the spans of a structure's residues, none of which has more than 1,000 atoms.
 fn write_residues(spans: &mut [ResidueSpan], structure: &Structure, offset: Extent) {
     let atoms = structure.atom_start.windows(2);
     let has_names = !structure.atom_name.is_empty();
@@ -256,7 +260,8 @@ fn ligand_atoms(structure: &Structure) -> impl Iterator<Item = (u32, &LigandAtom
     ligands.flat_map(|(index, ligand)| ligand.atoms.iter().map(move |atom| (index as u32, atom)))
 }
 
-/// Writes the spans of ligands in their order; the chain is the structure's first.
+/// Writes the spans of ligands in their order, none of which has more than 1,000 atoms; the chain
+/// is the structure's first.
 fn write_ligands(spans: &mut [ResidueSpan], structure: &Structure, offset: Extent) {
     let mut atom_start = offset[ATOMS] + structure.xyz.len() as u32;
     for (index, ligand) in structure.ligands_by_atoms() {
@@ -272,7 +277,8 @@ fn write_ligands(spans: &mut [ResidueSpan], structure: &Structure, offset: Exten
     }
 }
 
-/// Writes the atoms of ligands, ions and glycans. The chain in their tags is the structure's first.
+/// Writes the atoms of ligands, ions and glycans. The chain in their tags is the structure's first,
+/// from which kernels find the structure.
 fn write_ligand_atoms(atoms: &mut [Atom], tags: &ClassTags, structure: &Structure, offset: Extent) {
     for (packed, (ligand, atom)) in atoms.iter_mut().zip(ligand_atoms(structure)) {
         let kind = structure.ligands[ligand as usize].kind;
@@ -354,7 +360,8 @@ fn is_named(residue: &Residue, names: &[String]) -> bool {
     })
 }
 
-/// The structure's values of a channel; NaN for a value that is missing or not finite.
+/// Writes the structure's values of a channel; NaN for a value that is missing or not finite. An
+/// annotation comes before the file's B factors or pLDDT of the same name.
 fn write_channel(values: &mut [f32], structure: &Structure, name: &str) {
     let channel_of_file = match structure.b_factor_kind {
         BFactorKind::Temperature => B_CA,
@@ -392,8 +399,8 @@ fn write_tiles(tiles: &mut [Tile], residue_count: u32, offset: Extent) {
     }
 }
 
-/// Writes the residues sorted by chain, in order within a chain: a file may list the residues of a
-/// chain in several places.
+/// Writes the spans of chains, and the residues sorted by chain, in order within a chain: a file
+/// may list the residues of a chain in several places.
 fn write_chains(
     chains: &mut [ChainSpan],
     members: Option<&mut [u32]>,

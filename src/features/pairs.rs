@@ -190,7 +190,8 @@ impl PairTable {
         2 + self.columns.len()
     }
 
-    /// The extent that a structure needs for its pairs; `None` if its extent is large enough.
+    /// The extent that a structure needs for its pairs; `None` if its extent is large enough, as it
+    /// is without residues or atoms, and if each residue has a fixed number of rows.
     pub(super) fn outgrown(
         &self,
         views: &ReadViews<'_>,

@@ -12,12 +12,14 @@ use super::side_chain_atoms::SharedSideChains;
 use crate::record::Buffer;
 use rayon::prelude::*;
 
+/// The buffers of C-alphas and C-betas, which features share.
 #[derive(Clone, Copy)]
 struct ResiduePoints {
     ca: Buffer<Atom>,
     cb: Buffer<Atom>,
 }
 
+/// Shared once the launch that computes the grids of residues is recorded.
 #[derive(Clone, Copy)]
 struct HasResidueGrids;
 
@@ -158,8 +160,9 @@ fn ideal_c_beta(backbone: &Backbone) -> Position {
 }
 
 /// The position of an ideal C-beta: -0.58273431 a + 0.56802827 b - 0.54067466 c + CA in A, with b =
-/// CA - N, c = C - CA and a = b x c, its distance from CA along each axis rounded to 0.001 A,
-/// halves away from zero. Arguments and result are in 0.001 A.
+/// CA - N, c = C - CA and a = b x c (Dauparas et al. 2022), its distance from CA along each axis
+/// rounded to 0.001 A, halves away from zero. Arguments and result are in 0.001 A; a result beyond
+/// 32 bits, of a broken backbone, is the nearest integer that fits.
 pub fn virtual_c_beta(n: [i32; 3], ca: [i32; 3], c: [i32; 3]) -> [i32; 3] {
     let difference = |p: [i32; 3], q: [i32; 3]| {
         std::array::from_fn::<f64, 3, _>(|axis| f64::from(p[axis] - q[axis]) / 1000.0)

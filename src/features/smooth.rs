@@ -80,6 +80,7 @@ impl Feature for Smooth {
             let about = format!(
                 "{mean} of {channel} over the other C-alphas of the {scope} within {radius} A."
             );
+            // B factors and pLDDT are not negative; the values of other annotations have no bounds.
             let (unit, idle_when, null) = match channel.as_str() {
                 B_CA => ("A^2", "no structure with B factors was read", -1.0),
                 PLDDT => ("", "no predicted model was read", -1.0),
@@ -130,7 +131,8 @@ impl Feature for Smooth {
     }
 }
 
-/// The fixed-point representation of a weight of 1.
+/// The fixed-point representation of a weight of 1: those of 2^20 contacts, each at most 1, sum up
+/// in 64 bits.
 const WEIGHT_SCALE: f64 = (1u64 << WEIGHT_BITS) as f64;
 
 /// Computes the mean of a channel over the C-alphas within the radius.

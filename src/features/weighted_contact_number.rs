@@ -81,10 +81,12 @@ impl Feature for WeightedContactNumber {
 /// precision.
 const GROUP: usize = constants::GROUP as usize;
 
-/// Upper limit of a group's sum of 1/d^2, for distances of at least 0.001 A.
+/// Upper limit of a group's sum of 1/d^2, for distances of at least 0.001 A: terms are at most 1 in
+/// this unit. A larger sum has a term of distance 0, so the group is summed again without these.
 const SUM_MAX: f32 = 2.0 * GROUP as f32;
 
-/// Number of vectors of residues whose sums are computed together.
+/// Number of vectors of residues whose sums are computed together, so that the positions of others
+/// are broadcast once for all of them.
 const VECTORS: usize = 2;
 
 /// Computes the sum of 1/d^2 over the other residues of the structure.
@@ -194,7 +196,8 @@ impl<S: Simd> PositionVectors<S> {
     }
 }
 
-/// 1/x with an error of up to 6e-7, as in the kernel. The result for 0 is not below [`SUM_MAX`].
+/// 1/x with an error of up to 6e-7, in the operations of the kernel: a guess from the bits, and two
+/// Newton steps whose constants spread the error evenly. The result for 0 is not below [`SUM_MAX`].
 #[inline(always)]
 fn reciprocal<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     let bits: S::u32s = x.bitcast();

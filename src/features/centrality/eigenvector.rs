@@ -17,16 +17,21 @@ use std::ops::AddAssign;
 /// The largest residual |A v - value v| of a result, in shares of the eigenvalue.
 const RESIDUAL: f64 = 5e-7;
 /// The largest error of a result, estimated as the residual divided by the distance from the
-/// eigenvalue to those that the residual consists of.
+/// eigenvalue to those that the residual consists of: a third of what the column may differ from
+/// other programs.
 const VECTOR_ERROR: f64 = 3e-5;
-/// Two eigenvalues that differ by less are the same, in shares of the larger.
+/// Two eigenvalues that differ by less are the same, in shares of the larger: each may be wrong by
+/// [`RESIDUAL`].
 const GAP: f64 = 1e-6;
 /// The second vector is dropped if subtracting its part along the first leaves no more than this
-/// share of its squared length.
+/// share of its squared length, which would have few digits that are not rounding errors.
 const DEPENDENT: f64 = 1e-12;
+// The constants from here to `DEGREE_MAX` decide how many products a chain takes, which
+// src/features/DECISIONS.md has for 770 chains. Whether a vector is a result is decided by those
+// above, and by `UPPER_MAX` if the next eigenvalue is nearer to the largest than that.
 /// The largest eigenvalue that the filter damps, in shares of the Ritz value. In the first round it
 /// is at least `UPPER_FIRST`; otherwise it is the Rayleigh quotient of the residual, between
-/// `UPPER_MIN` and `UPPER_MAX`.
+/// `UPPER_MIN` and `UPPER_MAX`, as the interval has to end below the Ritz value.
 const UPPER_FIRST: f64 = 0.7;
 const UPPER_MIN: f64 = 0.3;
 const UPPER_MAX: f64 = 0.9999;
@@ -40,7 +45,8 @@ const GAIN_SPARE: f64 = 10.0;
 /// The largest degree of the first round's polynomial; it doubles with each round. The first Ritz
 /// value may be so far below the eigenvalue that higher degrees would overflow.
 const DEGREE_FIRST: u32 = constants::DEGREE_FIRST;
-/// The largest degree of any round's polynomial.
+/// The largest degree of any round's polynomial. Ritz values and residuals are computed between
+/// rounds alone, so a round should not go far beyond what is needed.
 const DEGREE_MAX: u32 = constants::DEGREE_MAX;
 
 /// The partial sums of a sum over a chain: residue m is added to sum m % LANES. The partial sums
@@ -52,7 +58,8 @@ const GROUP: usize = 32;
 /// kernel, which has them as bits of a mask.
 const LOCAL: i64 = 4;
 
-/// A pseudo-random number from 0 to 1, excluding 1.
+/// A pseudo-random number from 0 to 1, excluding 1, of 24 bits, as in the kernel: the value times
+/// the golden ratio, in the steps of MurmurHash3's final mix.
 fn random(value: u32) -> f32 {
     let value = value.wrapping_mul(0x9e37_79b9);
     let value = (value ^ (value >> 16)).wrapping_mul(0x85eb_ca6b);
@@ -89,6 +96,7 @@ pub(super) struct ContactGraph {
 
 impl ContactGraph {
     /// Adds a residue, and its contacts in the order of the list, or in any order if it is crowded.
+    /// Puts those up to [`LOCAL`] places away first, ascending: the kernel adds them in this order.
     pub(super) fn push(
         &mut self,
         is_present: bool,
@@ -126,6 +134,7 @@ impl ContactGraph {
             }
             return [one, two];
         }
+        // `largest` is below 2^(exponent - 126), so products with 2^shift are below 2^40.
         let shift = 166 - i64::from(largest.to_bits() >> 23);
         let power_of_two = |exponent: i64| f64::from_bits(((1023 + exponent) as u64) << 52);
         let (whole, part) = (power_of_two(shift), power_of_two(-shift));
@@ -204,7 +213,7 @@ struct Ritz {
 impl Ritz {
     /// The Rayleigh-Ritz step in the plane of the vectors x, by the sums of x.x and x.Ax.
     fn new([g11, g12, g22, h11, h12, h22]: [f64; 6]) -> Self {
-        // Gram and Schmidt: u1 = a x1, u2 = b x1 + c x2.
+        // Gram and Schmidt: u1 = a x1, u2 = b x1 + c x2. NaN counts as dependent.
         let a = 1.0 / g11.sqrt();
         let along = g12 * a;
         let rest = g22 - along * along;
@@ -222,6 +231,7 @@ impl Ritz {
         let s22 = b * b * h11 + 2.0 * b * c * h12 + c * c * h22;
         let (mean, half) = (0.5 * (s11 + s22), 0.5 * (s11 - s22));
         let root = (half * half + s12 * s12).sqrt();
+        // The eigenvector of [s11 s12; s12 s22], by the form that subtracts no equal numbers.
         let (y1, y2) = if half < 0.0 {
             (s12, root - half)
         } else {
@@ -297,6 +307,8 @@ impl<'a> EigenIteration<'a> {
                 0.0
             };
             let numbers = [2 * m as u32, 2 * m as u32 + 1].map(random);
+            // The first vector is positive, as the result is. The second has both signs, as all
+            // other eigenvectors have.
             [
                 weight * (4.0 + numbers[0]),
                 weight * (2.0 * numbers[1] - 1.0),
@@ -380,7 +392,8 @@ impl<'a> EigenIteration<'a> {
     }
 
     /// Decides whether the iteration ends, by the sums of r.r and r.Ar of the residual r, and sets
-    /// the next round's filter.
+    /// the next round's filter. Comparisons stand for `min` and `max`, as in the kernel, which make
+    /// the bound of NaN.
     fn set_filter(&mut self, squares: f64, slope: f64, is_first: bool, is_last: bool) {
         let [largest, second] = self.ritz.values;
         self.residual = squares.sqrt();
@@ -442,6 +455,8 @@ impl<'a> EigenIteration<'a> {
                 a * ((image[1] - centre * vector[1]) + share * rest[1]) - b * before[1],
             ]
         };
+        // T_k are Chebyshev polynomials, and p = T_k / T_k(tau) in the interval's units: `sigma` is
+        // T_(k-1) / T_k and `growth` T_k, both at tau; `share` is p at the second Ritz value.
         let twice = 2.0 * tau;
         let (mut sigma, mut growth) = (1.0 / tau, tau);
         let (mut share_before, mut share) = (1.0, offset * first);

@@ -1,4 +1,5 @@
-//! Twins of the kernels of contacts.
+//! Twins of the kernels of contacts. Those by a cutoff count each residue's contacts with later
+//! residues first, from which the kernels of pairs find the place of its rows, and write rows then.
 
 use super::super::columns::NULL_COUNT;
 use super::super::cpu::simd;
@@ -27,7 +28,8 @@ fn squared_apart(one: Position, other: Position) -> u64 {
     squares.iter().sum()
 }
 
-/// The least squared distance of an atom of one residue and one of another.
+/// The least squared distance of an atom of one residue and one of another; `u64::MAX` if one has
+/// none. Differences are clamped to [`REACH`] at first, in 32 bits, which nearly always suffices.
 fn least_squared(atoms: &[Atom], one: &ResidueSpan, other: &ResidueSpan) -> u64 {
     let pairs = || {
         let first_atoms = atoms[one.atoms()].iter();
@@ -62,8 +64,8 @@ trait NeighbourSearch: Sync {
     /// The squared distance of two residues.
     fn squared_distance(&self, residue: usize, other: usize) -> u64;
 
-    /// Puts the residues that are nearer than `reach` to a placed one into `found`, each once, in
-    /// any order. The residue itself may be among them.
+    /// Puts the residues that are nearer than `reach` to one that is searchable into `found`, each
+    /// once, in any order. The residue itself may be among them. `reach` is at most [`REACH`].
     fn find<S: Simd>(&self, simd: S, residue: usize, reach: u32, found: &mut Vec<u32>);
 
     fn structure(&self, residue: usize) -> &StructureSpan {
@@ -210,6 +212,7 @@ fn list_later(search: &impl NeighbourSearch, residue: usize, cutoff: u32, found:
     found.sort_unstable();
 }
 
+/// Counts for each residue the later residues whose points are within the cutoff.
 impl Twin for contact_degrees::Views<'_> {
     fn run(self) {
         let search = ByPoints {
@@ -224,6 +227,7 @@ impl Twin for contact_degrees::Views<'_> {
     }
 }
 
+/// Counts for each residue the later residues with a heavy atom within the cutoff.
 impl Twin for near_residue_degrees::Views<'_> {
     fn run(self) {
         let search = ByAtoms {
@@ -239,6 +243,9 @@ impl Twin for near_residue_degrees::Views<'_> {
     }
 }
 
+/// Writes the rows of each residue that [`contact_degrees`] has counted, by ascending partner: the
+/// partner, the distance of the points, and that of the nearest heavy atoms. Structures that exceed
+/// their room have none.
 impl Twin for contact_rows::Views<'_> {
     fn run(self) {
         let search = ByPoints {
@@ -272,6 +279,8 @@ impl Twin for contact_rows::Views<'_> {
     }
 }
 
+/// Writes the rows of each residue that [`near_residue_degrees`] has counted, by ascending partner.
+/// Structures that exceed their room have none.
 impl Twin for near_residue_rows::Views<'_> {
     fn run(self) {
         let search = ByAtoms {
@@ -310,8 +319,9 @@ struct NearestSearch {
 }
 
 impl NearestSearch {
-    /// The `count` nearest residues of a residue as (squared distance, residue), sorted. The first
-    /// search looks within `reach`.
+    /// The `count` nearest residues of a residue as (squared distance, residue), sorted; fewer if
+    /// the structure has fewer, and none if the residue is not searchable. The first search looks
+    /// within `reach`; if it finds `count`, the nearest are among them.
     fn nearest_to(
         &mut self,
         search: &impl NeighbourSearch,
@@ -379,6 +389,8 @@ fn rows_of<T: Send>(
     values[..residues * count].par_chunks_exact_mut(count)
 }
 
+/// Writes the nearest residues of each, by points: partners, distances of the points and of the
+/// nearest heavy atoms; null behind the last one.
 impl Twin for nearest_points::Views<'_> {
     fn run(self) {
         let search = ByPoints {
@@ -414,6 +426,8 @@ impl Twin for nearest_points::Views<'_> {
     }
 }
 
+/// Writes the nearest residues of each, by heavy atoms: partners and distances; null behind the
+/// last one.
 impl Twin for nearest_residues::Views<'_> {
     fn run(self) {
         let search = ByAtoms {

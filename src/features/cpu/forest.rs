@@ -36,7 +36,7 @@ impl Forest<'_> {
         }
     }
 
-    /// Joins the trees of two nodes. The root is the first node of both.
+    /// Joins the trees of two nodes, each of which is in one. The root is the first node of both.
     pub(in super::super) fn join(&mut self, a: usize, b: usize) {
         if self.parents[a - self.start] == self.parents[b - self.start] {
             return;

@@ -65,7 +65,8 @@ impl<I: Iterator<Item = Range<usize>>> Iterator for RunVectors<I> {
     }
 }
 
-/// The vector of values from `first` on. Only the first `count` lanes are defined.
+/// The vector of values from `first` on. Only the first `count` lanes are defined: the others have
+/// what follows, or 0 at the end of `values`, whose last vector may be incomplete.
 #[inline(always)]
 pub(in super::super) fn load<S: Simd>(
     simd: S,
@@ -105,8 +106,8 @@ pub(in super::super) fn squared<S: Simd>(
     (square(x) + square(y) + square(z)).bitcast()
 }
 
-/// A mask of the lanes, of the vector of atoms from index `first` on, whose atoms are in the chain
-/// of `tag`.
+/// A mask of the lanes, of the vector of `count` atoms from index `first` on, whose atoms are in
+/// the chain of `tag`: their tags differ from it in bits below those of the chain alone.
 #[inline(always)]
 pub(in super::super) fn in_same_chain<S: Simd>(
     simd: S,

@@ -4,6 +4,7 @@ use super::super::layout::Position;
 
 pub(in super::super) type Vector = [f64; 3];
 
+/// From `from` to `to`, in 0.001 A.
 pub(in super::super) fn difference(to: Position, from: Position) -> Vector {
     [to.x - from.x, to.y - from.y, to.z - from.z].map(f64::from)
 }

@@ -27,7 +27,7 @@ impl Twin for amide_hydrogens::Views<'_> {
 }
 
 /// The direction of a residue's N-H, of length 1 A, which is opposite to C=O of the residue before
-/// it; or the kind of residue that has none.
+/// it; or the kind of residue that has none, such as proline, whose N has no hydrogen.
 fn hydrogen_of(residue: usize, residues: &[ResidueSpan], backbone: &[Backbone]) -> Hydrogen {
     let is_complete = |index: usize| {
         let Backbone { n, ca, c, o } = backbone[index];

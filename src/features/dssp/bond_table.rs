@@ -13,8 +13,8 @@ use super::amide_hydrogens;
 use super::hydrogen_bonds::{Acceptors, BondInputs, Peptides};
 use rayon::prelude::*;
 
-/// Rows of bonds that a structure has room for, for each residue: more than a protein has, whose
-/// N-H rarely bond to two residues.
+/// Rows of bonds that a structure has room for, for each residue: more than a protein has, which is
+/// about one, as N-H rarely bond to two residues.
 const ROWS_PER_UNIT: usize = 2;
 
 /// Settings of the table of hydrogen bonds.
@@ -52,6 +52,7 @@ impl Feature for HydrogenBonds {
         let columns = [
             index("res_index_donor", "N-H"),
             index("res_index_acceptor", "C=O"),
+            // Single precision may round an energy to the next 0.001 kcal/mol.
             ColumnDecl::residue("energy", ColumnKind::Real, "kcal/mol", energy)
                 .reference(Tolerance::absolute(0.001)),
         ];
@@ -101,7 +102,8 @@ impl Feature for HydrogenBonds {
     }
 }
 
-/// Counts the hydrogen bonds of each residue's N-H.
+/// Counts the hydrogen bonds of each residue's N-H, those between chains included, whatever
+/// `dssp.chains` is: the table tells them apart by `same_chain`.
 impl Twin for bond_degrees::Views<'_> {
     fn run(self) {
         let inputs = BondInputs {

@@ -39,8 +39,8 @@ impl<'a> Bonds<'a> {
         }
     }
 
-    /// The acceptors of a residue, as indices in the batch. Its structure starts at residue
-    /// `first`.
+    /// The acceptors of a residue, as indices in the batch; `None` where the energy is not below
+    /// the -0.5 kcal/mol of Kabsch and Sander, or NaN. Its structure starts at residue `first`.
     pub(super) fn acceptors(&self, donor: usize, first: usize) -> [Option<usize>; 2] {
         [0, 1].map(|which| {
             let is_bond = self.energies[donor][which] < -0.5;

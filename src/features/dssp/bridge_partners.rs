@@ -38,8 +38,9 @@ impl Twin for bridge_partners::Views<'_> {
     }
 }
 
-/// Finds the bridges of a residue; its structure starts at residue `first`. Each pattern of a
-/// bridge consists of a bond of the residue's or the next residue's N-H, and one more bond.
+/// Finds the bridges of a residue that can have some; its structure starts at residue `first`. Each
+/// pattern of a bridge (docs/METHODS.md) consists of a bond of the residue's or the next residue's
+/// N-H, and one more bond.
 fn find(
     residue: usize,
     first: usize,
@@ -48,6 +49,7 @@ fn find(
     bridges: &mut Bridges,
 ) {
     let mut count = 0;
+    // `can_bridge` comes before the bond: it shows that residue `partner + 1` exists.
     let mut test = |partner: usize, donor: usize, acceptor: usize, is_antiparallel: bool| {
         if residue.abs_diff(partner) >= 3
             && can_bridge(partner)
@@ -66,8 +68,8 @@ fn find(
     }
 }
 
-/// Inserts a bridge sorted by partner. A bridge that is parallel and antiparallel counts as
-/// parallel.
+/// Inserts a bridge sorted by partner, which is the order of ladders. A bridge that is parallel and
+/// antiparallel counts as parallel, as in DSSP. A residue never has more than `BRIDGES_MAX`.
 fn add(bridges: &mut Bridges, count: &mut usize, bridge: u32) {
     let Bridges(bridges) = bridges;
     let place = bridges[..*count].partition_point(|other| other / 2 < bridge / 2);

@@ -23,13 +23,14 @@ struct BestBonds([u64; 2]);
 impl BestBonds {
     const NONE: BestBonds = BestBonds([NO_BOND; 2]);
 
+    /// Keeps a bond of `energy` cal/mol if it is better than one of the two.
     fn add(&mut self, energy: i32, partner: usize) {
         let bond = ((energy - ENERGY_MIN) as u64) << 32 | partner as u64;
         let [first, second] = self.0;
         self.0 = [first.min(bond), second.min(first.max(bond))];
     }
 
-    /// Partner, counted from `first`, and energy in kcal/mol of each.
+    /// Partner, counted from `first`, and energy in kcal/mol of each; null where there is none.
     fn results(self, first: u32) -> [(i32, f32); 2] {
         self.0.map(|bond| {
             if bond == NO_BOND {
@@ -78,7 +79,8 @@ impl ResidueLanes {
     }
 }
 
-/// Rows of a task. The bonds of two residues of one task are computed together.
+/// Rows of a task. The bonds of two residues of one task are computed together, and those of
+/// residues of two tasks twice, so a task has more rows than in twins whose rows share no work.
 const ROWS: usize = 512;
 
 /// Finds the best two acceptors of each residue's N-H and the best two donors to its O.
@@ -145,7 +147,8 @@ impl BondInputs<'_> {
         &self.structures[self.residues[residue].structure as usize]
     }
 
-    /// The best bonds of each of a task's rows, as donor and as acceptor.
+    /// The best bonds of each of a task's rows, as donor and as acceptor. A residue looks at all
+    /// but the earlier ones of the task, whose searches have added their bonds to both.
     fn best_bonds(&self, rows: Range<usize>) -> Vec<[BestBonds; 2]> {
         let mut best = vec![[BestBonds::NONE; 2]; rows.len()];
         dispatch!(simd::level(), simd => {
@@ -161,8 +164,8 @@ impl BondInputs<'_> {
         best
     }
 
-    /// The residues that a residue may be bonded to: those whose C-alphas are within reach, except
-    /// those in `done`, which is a range that ends before the residue.
+    /// The residues that a residue may be bonded to: those whose C-alphas are within reach, of its
+    /// chain if `own_chain`, except those in `done`, a range that ends before the residue.
     #[inline(always)]
     fn near<'a, S: Simd>(
         &self,
@@ -204,7 +207,7 @@ pub(in super::super) struct Acceptors {
 
 impl Acceptors {
     /// The acceptors of a residue's N-H, in their order, each with the energy of the bond in
-    /// cal/mol.
+    /// cal/mol; none if it has no hydrogen.
     pub(in super::super) fn acceptors_of(
         &mut self,
         inputs: &BondInputs<'_>,
@@ -218,7 +221,8 @@ impl Acceptors {
         &self.found
     }
 
-    /// Appends the acceptors of a residue's N-H and the energies of these bonds to `found`.
+    /// Appends the acceptors of a residue's N-H and the energies of these bonds to `found`. The O
+    /// of the residue before it is none, as its C is bonded to N.
     #[inline(always)]
     fn find<S: Simd>(&mut self, simd: S, inputs: &BondInputs<'_>, residue: usize) {
         let peptides = inputs.peptides;
@@ -269,8 +273,9 @@ struct BondSearch {
 }
 
 impl BondSearch {
-    /// Prepares the search. This is not part of `find`, because calls between its vector operations
-    /// would spill registers.
+    /// Prepares the search: room for all candidates, and for a whole vector stored at their end.
+    /// This is not part of `find`, because calls between its vector operations would spill
+    /// registers.
     fn begin(&mut self, cells: &Cells<'_>, grid: &Grid, point: [i32; 3]) {
         self.runs.clear();
         self.runs.extend(cells.runs(grid, point, BOND_REACH));
@@ -321,7 +326,8 @@ impl BondSearch {
 
 /// Adds the bonds between `residue` and the residues `near` to the best bonds of both. `best` has
 /// the bonds of the residues from `start` on; it does not change for partners before or behind
-/// those. The N-H of a residue and the O of the residue before it are never bonded.
+/// those, where the index wraps and is too large. The N-H of a residue and the O of the residue
+/// before it are never bonded.
 #[inline(always)]
 fn add_bonds<S: Simd>(
     simd: S,
@@ -384,7 +390,8 @@ fn add_bonds<S: Simd>(
     }
 }
 
-/// Calls `add` for each wanted lane with a negative energy.
+/// Calls `add` with each wanted lane whose energy is negative, and the energy: others attract
+/// nothing, and are in no column.
 #[inline(always)]
 fn for_each_bond<S: Simd>(
     _: S,
@@ -443,6 +450,7 @@ fn bond_energies<S: Simd>(
     let (no, ho) = squared_distances(simd, n, hydrogen, o);
     let (nc, hc) = squared_distances(simd, n, hydrogen, c);
     let too_close = no.min(nc).min(ho.min(hc)).simd_lt(250_000.0);
+    // In cal/mol times 0.001 A.
     let coupling = S::f32s::splat(simd, -27_888_000.0);
     let energy =
         coupling / ho.sqrt() - coupling / hc.sqrt() + coupling / nc.sqrt() - coupling / no.sqrt();

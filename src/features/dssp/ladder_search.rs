@@ -5,12 +5,14 @@ use super::super::layout::{BRIDGES_MAX, Bridges};
 use super::bonds::{Hydrogen, NO_BRIDGE, bridge_to, is_joined};
 use std::ops::Range;
 
-/// Within a ladder fewer consecutive residues than this have no bridge.
+/// In a ladder the next bridge is fewer residues than this after the last one, on either strand:
+/// DSSP's bulges have up to four residues without a bridge.
 pub(super) const GAP_MAX: usize = constants::GAP_MAX as usize;
-/// On one of its strands a bulge advances by fewer residues than this.
+/// On one of its strands a bulge advances by fewer residues than this: up to one has no bridge.
 const BULGE_MAX: usize = constants::BULGE_MAX as usize;
 /// The bit of a residue's marks that tells whether the ladder that begins with the residue's bridge
-/// 0 was joined to an earlier ladder. The bits for its other bridges follow.
+/// 0 was joined to an earlier ladder. The bits for its other bridges follow, and `IN_BRIDGE` and
+/// `IN_STRAND` are below.
 const JOINED_SHIFT: usize = 8;
 
 /// Consecutive bridges of one kind, between the residues i to i_end and j to j_end.
@@ -40,7 +42,9 @@ impl Ladders<'_> {
                 .contains(&bridge_to(partner, is_antiparallel))
     }
 
-    /// The ladder that begins with bridge `which` of residue i, if its partner is a later residue.
+    /// The run of bridges that begins with bridge `which` of residue i. `None` if there is no such
+    /// bridge, its partner is an earlier residue (whose ladder it is), it was joined to an earlier
+    /// ladder, or the run begins before it.
     fn ladder_from(&self, i: usize, which: usize) -> Option<Ladder> {
         let bridge = self.bridges[i].0[which];
         let (j, is_antiparallel) = ((bridge / 2) as usize, bridge % 2 == 1);
@@ -71,6 +75,7 @@ impl Ladders<'_> {
         })
     }
 
+    /// Whether each of these residues is bonded to the one before it.
     fn are_joined(&self, mut residues: Range<usize>) -> bool {
         residues.all(|residue| is_joined(self.hydrogens, residue))
     }
@@ -91,14 +96,13 @@ impl Ladders<'_> {
             && self.are_joined(end + 1..begin + 1)
     }
 
-    /// Joins the first ladder that only a bulge separates from `ladder`; returns that ladder, if there
-    /// is one.
+    /// Joins the first ladder that only a bulge separates from `ladder`, and marks it, so that it
+    /// does not begin a ladder of its own; returns that ladder, if there is one.
     fn join_next(&mut self, ladder: &mut Ladder) -> Option<Ladder> {
         let near = ladder.i_end + 1..self.residues.end.min(ladder.i_end + GAP_MAX);
         let bridges = near.flat_map(|i| (0..BRIDGES_MAX).map(move |which| (i, which)));
         let next = bridges.filter_map(|(i, which)| Some((which, self.ladder_from(i, which)?)));
-        let found = { next }.find(|(_, next)| self.can_join(ladder, next));
-        let (which, next) = found?;
+        let (which, next) = { next }.find(|(_, next)| self.can_join(ladder, next))?;
         self.marks[next.i - self.residues.start] |= 1 << (JOINED_SHIFT + which);
         ladder.i_end = next.i_end;
         if ladder.is_antiparallel {

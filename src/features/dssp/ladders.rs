@@ -8,7 +8,8 @@ use super::ladder_search::Ladders;
 use rayon::prelude::*;
 
 impl Ladders<'_> {
-    /// Marks the residues of all ladders.
+    /// Marks the residues of all ladders, those in bulges too, as strand, or as bridge where a
+    /// ladder has one alone.
     fn mark_all(&mut self) {
         self.join_all(
             |_, _| {},

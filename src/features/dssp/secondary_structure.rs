@@ -10,7 +10,9 @@ use super::bonds::{Bonds, Hydrogen, IN_BRIDGE, IN_STRAND, INCOMPLETE, is_joined}
 use bytemuck::{cast_slice, cast_slice_mut};
 use std::ops::Range;
 
-/// A residue's state depends on residues at most this far away in the sequence.
+/// A residue's state depends on residues at most this far away in the sequence: a pi helix gives
+/// way to 3-10 helices up to 4 residues away, these to alpha helices 2 further, and the turns of
+/// those begin or end 4 further.
 const HALO: usize = constants::HALO as usize;
 
 /// A bit for each of a task's residues, and for the residues around them.
@@ -87,6 +89,7 @@ impl StateInputs<'_> {
         let Backbone { n, ca, c, .. } = self.backbone[residue];
         let phi = Angle::dihedral([self.backbone[residue - 1].c, n, ca, c]);
         let psi = Angle::dihedral([n, ca, c, self.backbone[residue + 1].n]);
+        // The cosines and sines of -75 and of 145 degrees.
         is_within(phi, 0.25881904510252074, -0.9659258262890683)
             && is_within(psi, -0.8191520442889918, 0.573576436351046)
     }
@@ -156,7 +159,8 @@ impl ResidueBits {
         bonds >> stride & all_set(self.joined >> 1, stride)
     }
 
-    /// The state of each residue. It is valid for all but the outermost [`HALO`] residues.
+    /// The state of each residue, by DSSP's rules of which pattern gives way to which. It is valid
+    /// for all but the outermost [`HALO`] residues, unless the batch ends there.
     fn states(&self) -> impl Fn(usize) -> DsspState {
         let [start3, start4, start5] = [3, 4, 5].map(|stride| self.turn_starts(stride));
         // Two consecutive turns make a helix of the residues that they share.

@@ -44,7 +44,8 @@ struct Bridge {
 }
 
 impl BridgePairs<'_> {
-    /// The bridges of a ladder, in their order along the strand of i.
+    /// The bridges of a ladder, in their order along the strand of i. Searches no further than
+    /// [`GAP_MAX`] behind the last one found, within which a ladder has its next.
     fn bridges_of(&self, key: u32) -> Vec<Bridge> {
         let mut last = first_residue(key);
         let mut found = Vec::new();
@@ -70,6 +71,7 @@ impl BridgePairs<'_> {
         found
     }
 
+    /// Whether a first bridge was written for a residue.
     fn has_first(&self, residue: usize) -> bool {
         self.columns[residue - self.residues.start].bridges[0][0] != NULL_COUNT
     }
@@ -100,6 +102,7 @@ impl BridgePairs<'_> {
 }
 
 /// Writes the bridges of each residue, its sheet, and how many of its partners are hydrogen bonds.
+/// What it leaves out stays null.
 impl Twin for sheet_columns::Views<'_> {
     fn run(self) {
         let Self {

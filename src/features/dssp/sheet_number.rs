@@ -40,7 +40,8 @@ impl Twin for sheet_join::Views<'_> {
     }
 }
 
-/// Numbers sheets from 1 by their first residues, and lists the ladders of each in their order.
+/// Numbers sheets from 1 by their first residues, and lists the ladders of each in their order:
+/// counts the ladders of each sheet, so that the list has room for them, then writes them there.
 impl Twin for sheet_number::Views<'_> {
     fn run(self) {
         let Self {

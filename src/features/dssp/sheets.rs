@@ -117,6 +117,7 @@ impl Feature for Sheets {
 
         let counts = r.zeros("sheet_ladder_counts", RESIDUES, 1);
         let sheets = r.device("sheets", RESIDUES, 3);
+        // A ladder begins with a bridge, which two residues have.
         let listed = r.device("sheet_ladders", RESIDUES, BRIDGES_MAX / 2);
         let args = sheet_number::Args {
             header,
@@ -129,6 +130,7 @@ impl Feature for Sheets {
         };
         r.launch_blocks(STRUCTURES, args);
 
+        // Three values for each of two bridges, the sheet, and two counts of bonds.
         let columns = r.nulls_unless_written::<i32>(TableName::Residues, "sheet_columns", 9);
         let args = sheet_columns::Args {
             header,

@@ -50,7 +50,8 @@ impl<'a> InteractionRows<'a> {
     }
 }
 
-/// Counts for each residue its interactions of each kind.
+/// Counts for each residue its interactions of each kind. Owners behind the residues are
+/// nucleotides, caps and ligands, which have no row.
 impl Twin for interaction_counts::Views<'_> {
     fn run(self) {
         let structures = StructureSpan::live(self.header, self.structures);

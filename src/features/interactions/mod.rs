@@ -37,8 +37,8 @@ pub const INTERACTION_KINDS: [&str; 8] = [
 const COUNTS: usize = constants::INTERACTION_KINDS as usize;
 const _: () = assert!(COUNTS == INTERACTION_KINDS.len());
 
-/// The largest distance of an interaction, in A. With the offsets of two groups' centres it is within
-/// the reach of a search.
+/// The largest distance of an interaction, in A, above all that programs take (docs/METHODS.md).
+/// With the offsets of two groups' centres it is within the reach of a search.
 const DISTANCE_MAX: f64 = 8.0;
 
 /// The largest distance of a water from both sides of its bridge, in A: that of the reader.
@@ -48,11 +48,12 @@ const WATER_BRIDGE_MAX: f64 = 5.0;
 /// another has atoms in wrong places, and no interaction.
 const CENTRE_MAX: u32 = 3_000;
 
-/// Rows of interactions that a structure has room for, for each unit of the axis of room: more than a
-/// protein has for each residue.
+/// Rows of interactions that a structure has room for, for each unit of the axis of room: twice
+/// what a protein has for each residue.
 const ROWS_PER_UNIT: usize = 4;
 
-/// Atoms of ligands and nucleic acids that have the interactions of a residue.
+/// Atoms of ligands and nucleic acids that have the interactions of a residue, which has about as
+/// many.
 const ATOMS_PER_UNIT: u32 = 8;
 
 /// Settings of the table of interactions.
@@ -122,13 +123,16 @@ impl Default for Interactions {
 const LIMITS: usize = constants::LISTED_KINDS as usize + 1;
 
 impl Interactions {
+    /// Whether a kind is listed.
     fn lists(&self, kind: &str) -> bool {
         self.kinds.iter().any(|listed| listed == kind)
     }
 
-    /// The largest distances by kind, 0 for one that is not listed; then the largest offset of rings,
-    /// the largest distance of a hydrogen, how far the search of an atom goes, and that of one that stands for a group, all in 0.001 A;
-    /// then a bit for each kind that is listed.
+    /// The largest distances by kind, 0 for one that is not listed; then the largest offset of
+    /// rings, the largest distance of a hydrogen, how far the search of an atom goes, and that of
+    /// one that stands for a group, whose centre and the other may each be [`CENTRE_MAX`] from
+    /// their atoms, all in 0.001 A; then a bit for each kind that is listed, as faces and edges
+    /// share a distance.
     fn limits(&self) -> [u32; LIMITS] {
         let stacking = INTERACTION_KINDS[3..5].iter().any(|kind| self.lists(kind));
         let listed = INTERACTION_KINDS.map(|kind| self.lists(kind));
@@ -394,6 +398,7 @@ impl Feature for Interactions {
                 r.column(counts, index);
             }
         }
+        // The feature of interfaces is recorded before this one, if the run has their table.
         let Some(interfaces) = r.buffers.interfaces else {
             return;
         };
@@ -424,7 +429,8 @@ impl Feature for Interactions {
     }
 }
 
-/// The extent of a structure with room for the interactions of atoms without a residue.
+/// The extent of a structure with room for the interactions of atoms without a residue, whose own
+/// extent has room for those of residues.
 pub(super) fn with_room(extent: Extent, structure: &Structure) -> Extent {
     let of_residues = structure.atom_start.last().copied().unwrap_or(0);
     let others = (extent[ATOMS] - of_residues).div_ceil(ATOMS_PER_UNIT);

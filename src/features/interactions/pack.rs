@@ -5,7 +5,7 @@ use super::CENTRE_MAX;
 use crate::structure::{CheckedStructure, Chemistry, Components, Roles, Structure};
 use std::sync::Arc;
 
-/// The length of a direction.
+/// The length of a direction, whose components are i16: the largest power of two that they hold.
 const DIRECTION: f64 = 16_384.0;
 
 /// The structure's chemistry, which a structure that was not read for it does not have yet.
@@ -30,7 +30,8 @@ pub(in super::super) fn write_roles(roles: &mut [AtomRoles], chemistry: &Chemist
     }
 }
 
-/// Writes the directions of donors and acceptors, and the centres of groups with the normals of rings.
+/// Writes the directions of donors and acceptors, and the centres of groups with the normals of
+/// rings. The centre of a group with atoms farther than [`CENTRE_MAX`] stays at its atom.
 pub(in super::super) fn write_frames(
     frames: &mut [AtomFrame],
     chemistry: &Chemistry,
@@ -53,6 +54,8 @@ pub(in super::super) fn write_frames(
         let from_bonded = std::array::from_fn(|axis| here[axis] - centre[axis]);
         let direction = &mut frames[atom as usize].direction;
         *direction = self::direction(from_bonded);
+        // A donor with two neighbours has its hydrogen in this direction, one with a single one on
+        // a cone around it.
         direction[3] = i16::from(bonds.len() > 1);
     }
     for (atom, members) in chemistry.groups() {

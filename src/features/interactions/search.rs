@@ -163,6 +163,7 @@ impl Interactions<'_> {
         let bond = f64::from(HYDROGEN_BOND_LENGTH);
         let reach = f64::from(self.limit(HYDROGEN_REACH));
         let apart = square + bond * bond - 2.0 * bond * distance * cosine;
+        // The second holds where the angle at the hydrogen is at most 90 degrees.
         if apart >= reach * reach || distance * cosine <= bond {
             return None;
         }
@@ -176,7 +177,8 @@ impl Interactions<'_> {
         Some(angle.degrees())
     }
 
-    /// The interaction of two atoms themselves.
+    /// The interaction of two atoms themselves, if they have one. Two atoms fit one kind alone: two
+    /// carbons, two of N and O, two sulfurs, or a metal and another atom.
     fn of_atoms(&self, a: &Site, b: &Site) -> Option<Interaction> {
         let kind = if a.has(ROLE_HYDROPHOBIC) && b.has(ROLE_HYDROPHOBIC) {
             HYDROPHOBIC_CONTACT

@@ -37,7 +37,8 @@ const AREA_TOLERANCE: Tolerance = Tolerance {
     absolute: 1e-3,
     ..Tolerance::relative(1e-4)
 };
-/// Areas of interfaces are sums over residues, whose test points do not rotate.
+/// Areas of interfaces are sums over residues, whose test points do not rotate: the errors of all
+/// residues of an interface add up.
 const AREA_ROTATION: Tolerance = Tolerance {
     absolute: 40.0,
     ..Tolerance::relative(0.1)

@@ -27,8 +27,7 @@ impl ChainPartners<'_> {
     fn places(&self, chain: usize) -> impl Iterator<Item = usize> {
         let chain = &self.chains[chain];
         let structure = chain.structure as usize;
-        let residues = self.structures.get(structure).map(StructureSpan::residues);
-        let residues = residues.unwrap_or(0..0);
+        let residues = self.structures[structure].residues();
         let members = chain.members(self.members).iter();
         members.flat_map(move |&residue| {
             self.entries

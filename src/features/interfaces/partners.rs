@@ -55,7 +55,7 @@ impl OtherChainSearch<'_> {
     }
 
     /// The other chains with an atom that is closer to one of the residue's atoms than the cutoff,
-    /// or than it could bury area, in ascending order.
+    /// or so close that it could bury area, as both radii and two probes reach, in ascending order.
     fn partners(&self, residue: usize, found: &mut Vec<u32>) {
         found.clear();
         let atoms = &self.atoms[self.residues[residue].atoms()];
@@ -158,6 +158,7 @@ impl Twin for interface_partners::Views<'_> {
         let entries = entries.all(search.structures, StructureSpan::residues);
         let places = || entries.iter().map(|(_, places)| places.clone());
         let out = parts(self.partners, places()).zip(parts(self.contacts, places()));
+        // Fewer than `TASK_ROWS`: few residues have entries, and each takes two searches.
         let rows = entries.par_iter().zip(out).with_min_len(16);
         let scratch = || (Vec::new(), Vec::new());
         rows.for_each_init(

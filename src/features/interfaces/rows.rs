@@ -77,7 +77,8 @@ impl InterfaceBuffers {
         let [partners, interfaces] = self.totals_of(views, offset);
         let room = extent[PAIR_ROOM] as usize;
         // The number of interfaces is known only if the partners had room. It is at most half the
-        // number of partners, as each interface has a partner on both sides.
+        // number of partners, as each interface has a partner on both sides, and that many units
+        // hold the partners too.
         let needed = if partners > room * PARTNERS_PER_UNIT {
             partners.div_ceil(2 * INTERFACES_PER_UNIT)
         } else {
@@ -137,7 +138,8 @@ impl InterfaceBuffers {
     }
 }
 
-/// The number of columns of interfaces, without those of interactions.
+/// The number of columns of interfaces, without those of interactions: [`InterfaceColumns`] has 6
+/// of counts and 3 of areas.
 const INTERFACE_COLUMNS: usize = 9;
 
 /// The columns of interfaces.

@@ -182,6 +182,7 @@ impl OwnKernel {
             };
             let column =
                 ColumnDecl::residue(name, kind, interned_unit(&unit), about).in_table(table);
+            // Values have no known bounds.
             let null = if kind.is_real() {
                 0.0
             } else {
@@ -212,6 +213,7 @@ impl OwnKernel {
                     buffer(DType::F32, Access::Read),
                     r.own_channel(channel).into(),
                 ),
+                // Not written alone: what the kernel leaves out stays null.
                 OwnParam::Reals => {
                     let results = r.null_results::<f32>(table, name);
                     (buffer(DType::F32, Access::ReadWrite), results.into())
@@ -237,7 +239,7 @@ impl OwnKernel {
     }
 
     /// The user's text as an image, with the header that describes the inputs. NVRTC compiles it,
-    /// as it comes with no binary.
+    /// as it comes with no binary, with contraction, as no twin has to agree with it.
     pub(super) fn image(&self) -> Arc<Image> {
         let OwnKernelSettings { file, text, .. } = &self.settings;
         Arc::new(Image {
@@ -253,7 +255,8 @@ impl OwnKernel {
     }
 }
 
-/// A unit as a static text. Runs have few kernels, so few texts are kept.
+/// A unit as a static text, as [`ColumnDecl`] has it. It is never freed; runs have few kernels, so
+/// few texts are kept.
 fn interned_unit(text: &str) -> &'static str {
     static UNITS: parking_lot::Mutex<Vec<&'static str>> = parking_lot::Mutex::new(Vec::new());
     let mut units = UNITS.lock();

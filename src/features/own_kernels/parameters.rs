@@ -61,7 +61,10 @@ inputs! {
     row_numbers: i32;
 }
 
-/// The threads of a block, and what the parameters stand for.
+/// The threads of a block, 128 without a launch bound, and what the parameters stand for.
+///
+/// # Errors
+/// Those of [`OwnKernel::new`], without the name of the file.
 pub(super) fn read_kernel(settings: &OwnKernelSettings) -> Result<(u32, Vec<(String, OwnParam)>)> {
     let OwnKernelSettings {
         text,
@@ -121,6 +124,7 @@ pub(super) fn read_kernel(settings: &OwnKernelSettings) -> Result<(u32, Vec<(Str
 
 /// What a parameter of the user's kernel stands for, by its type and its name. A pointer to const
 /// is an input or an annotation, any other a column, and a number has its value in the config.
+/// [`ErrorKind::Config`](crate::ErrorKind::Config) if it stands for nothing.
 fn read_param(parameter: &Parameter, values: &BTreeMap<String, f64>) -> Result<OwnParam> {
     let Parameter {
         name,
@@ -182,7 +186,8 @@ fn text_of(dtype: DType) -> String {
     }
 }
 
-/// A number as a parameter of this type takes it.
+/// A number as a parameter of this type takes it; reals are rounded.
+/// [`ErrorKind::Config`](crate::ErrorKind::Config) if it is no value of the type, or beyond it.
 fn number_of(number: Number, value: f64) -> Result<Scalar> {
     macro_rules! integer {
         ($type:ty) => {{

@@ -44,8 +44,8 @@ pub enum DepthChains {
 
 choice!(DepthChains: None "none", All "all", Own "own");
 
-/// The largest distance of points that are joined, in 0.001 A. With the largest probe the search for
-/// neighbours reaches no farther.
+/// The largest distance of points that are joined, in 0.001 A. It bounds the search for neighbours:
+/// one point on the sphere of the largest probe would be joined over 95 A.
 const JOIN_DISTANCE_MAX: f64 = 10_000.0;
 
 /// Test points do not rotate with the structure. Depths change by more near pockets whose necks are
@@ -88,9 +88,7 @@ impl Feature for ResidueDepth {
         };
         let column = |name: &str, what: &str| {
             let about = format!("{what} below {surface}.");
-            ColumnDecl::residue(name, ColumnKind::Real, "A", about)
-                .reference(Tolerance::relative(1e-4))
-                .rotation(DEPTH_ROTATION)
+            ColumnDecl::residue(name, ColumnKind::Real, "A", about).rotation(DEPTH_ROTATION)
         };
         vec![
             column("residue_depth", "Mean depth of the residue's heavy atoms"),
@@ -232,7 +230,8 @@ impl Feature for ResidueDepth {
     }
 }
 
-/// Adds a length to the depths that residues have.
+/// Adds a length to the depths that residues have: what radii exceed `RADIUS_MAX` by, which kernels
+/// count as part of the probe.
 impl Twin for raise_depths::Views<'_> {
     fn run(self) {
         let length = f64::from(self.milli_angstrom) * 0.001;
@@ -244,8 +243,8 @@ impl Twin for raise_depths::Views<'_> {
     }
 }
 
-/// What the first search for the nearest point adds to the reach of two spheres, in 0.001 A. The results
-/// do not depend on it.
+/// What the first search for the nearest point adds to the reach of two spheres, in 0.001 A. The
+/// results do not depend on it: a search that may have missed a point is repeated over more atoms.
 const FIRST_REACH: u32 = 1_000;
 
 /// The residues of a structure that get half a unit of room more each, because small structures expose

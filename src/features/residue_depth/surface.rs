@@ -186,7 +186,8 @@ impl SurfaceSearch<'_> {
     }
 }
 
-/// Finds the point of each body with the largest x, and of those the first.
+/// Finds the point of each body with the largest x, and of those the first: the largest key, which
+/// is x above the structure's lowest atom, and the complement of the point's index.
 impl Twin for surface_ends::Views<'_> {
     fn run(self) {
         let structures = StructureSpan::live(self.header, self.structures);
@@ -225,7 +226,8 @@ impl Twin for surface_ends::Views<'_> {
     }
 }
 
-/// Marks the points that are not of the outer surface of their body.
+/// Marks the points that are not of the outer surface of their body, the tree of points that has
+/// the end of the body. An atom with no other points gets none, so that searches skip it.
 impl Twin for outer_surface::Views<'_> {
     fn run(self) {
         let structures = StructureSpan::live(self.header, self.structures);

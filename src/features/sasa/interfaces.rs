@@ -70,6 +70,7 @@ area_twins!(
             views.buried,
             entries.iter().map(|(_, places)| places.clone()),
         );
+        // Fewer than `TASK_ROWS`: few residues have entries, and each takes a search per partner.
         let rows = entries.par_iter().zip(buried).with_min_len(8);
         rows.for_each_init(Neighbours::new, |scratch, ((residue, places), buried)| {
             let partners = &views.partners[places.clone()];

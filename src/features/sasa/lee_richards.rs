@@ -16,7 +16,7 @@ use super::shrake_rupley::{Surface, angstrom2_per_point};
 use fearless_simd::prelude::*;
 
 /// The parts of a circle that areas count in: an area is a sum of open parts, as it is one of open
-/// points by Shrake and Rupley.
+/// points by Shrake and Rupley. Rounding to a part is far below the error of slices.
 pub(super) const PARTS: u32 = 4096;
 
 const TURN: f32 = 4_294_967_296.0;
@@ -77,7 +77,7 @@ fn direction(x: f32, y: f32) -> u32 {
 }
 
 /// Half the width of an arc, from the cosine of that half, which is between -1 and 1; less than half a
-/// turn.
+/// turn, so that twice of it fits 32 bits.
 #[inline(always)]
 fn half_width(cosine: f32) -> u32 {
     let t = cosine.abs();
@@ -133,7 +133,8 @@ impl Circle {
                 return;
             }
             let cosine = -bite.z.mul_add(height, bite.t) * (bite.inverse * inverse);
-            // On the axis it is infinite or, if it touches the circle, no number.
+            // Of a neighbour on the axis it is infinite or, if that touches the circle, no number:
+            // then the whole circle is buried, or none of it.
             if cosine.is_nan() || cosine <= -1.0 {
                 self.open.clear();
             } else if cosine < 1.0 {

@@ -42,7 +42,8 @@ use std::ops::RangeInclusive;
 const POINTS: RangeInclusive<i64> = 1..=1024;
 /// The allowed numbers of slices per atom.
 const SLICES: RangeInclusive<i64> = 1..=128;
-/// The largest radius of the probe; distances of neighbours are exact up to it.
+/// The largest radius of the probe: two atoms and two probes are within `REACH`, 37 A, below which
+/// distances of neighbours are exact.
 const PROBE_MAX_MILLI: u32 = 16_000;
 
 /// One test point of 256 on one atom.
@@ -211,6 +212,9 @@ impl Feature for Sasa {
                 .reference(AREA_TOLERANCE)
                 .rotation(AREA_ROTATION)
         };
+        // Points that rounding decides otherwise have 0.6 A^2 each, of thousands. A rotation
+        // changes sums by what finite numbers of points do (docs/METHODS.md), more in small
+        // structures.
         let total = |table, part: &str| {
             let about = format!("Sum of sasa over the {part}'s residues.");
             ColumnDecl::residue("sasa_total", ColumnKind::Real, "A^2", about)

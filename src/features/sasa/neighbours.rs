@@ -14,7 +14,8 @@ use fearless_simd::prelude::*;
 pub(super) const BLOCK: usize = 4;
 
 /// A half space is near if its plane is closer to the atom than this, in 0.001 A. An atom has about
-/// ten near half spaces, which bury nine of ten points, so they are tested first.
+/// ten near half spaces, which bury nine of ten points, so they are tested first. The results do
+/// not depend on it, nor on the next.
 const NEAR: f32 = 2_440.0;
 
 /// After this many half spaces the test stops if they have buried all points of the vector.
@@ -313,7 +314,8 @@ impl Neighbours {
         slices.open_parts(selected, other, &mut self.arcs)
     }
 
-    /// Computes the half spaces of an atom, and lists those that can bury points.
+    /// Computes the half spaces of an atom, one of the group that [`Self::gather`] was called for,
+    /// and lists those that can bury points.
     #[inline(always)]
     fn find<S: Simd, O: Others>(
         &mut self,
@@ -347,7 +349,8 @@ impl Neighbours {
             for (place, values) in vectors.zip([dx, dy, dz, t]) {
                 values.store_slice(place);
             }
-            // All zeros: the atom itself, or one of the same radius at the same position.
+            // All zeros: the atom itself, or one of the same radius at the same position, of which
+            // an earlier one buries the atom.
             let [dx, dy, dz, bits] = [dx, dy, dz, t].map(|v| v.bitcast::<S::u32s>());
             let counts = (dx | dy | dz | bits).simd_ne(0) | column(SOURCE).simd_lt(index as u32);
             let mut buries = t.simd_gt(farthest) & counts & first_lanes(simd, lanes);

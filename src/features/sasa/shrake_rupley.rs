@@ -17,7 +17,8 @@ use bytemuck::cast_slice;
 use fearless_simd::prelude::*;
 
 /// The longest edge of the box around a group of atoms, in 0.001 A. The neighbours of a group are
-/// searched together.
+/// searched together: a larger box holds more residues whole, and more atoms that are near to few
+/// of its atoms. The results do not depend on it, and kernels have another.
 pub(super) const GROUP_EDGE: i32 = 6_000;
 
 /// The kernels' inputs. Buffers may be longer than the batch.
