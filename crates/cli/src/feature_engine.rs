@@ -31,7 +31,8 @@ use tapeloop_error::internal::{thread, thread_error};
 use tapeloop_inputs::{Content, InputDigests, Source};
 use tapeloop_structure::internal::BudgetShare;
 
-/// Record batches that wait for the reader.
+/// Record batches that wait for the reader: enough to make one while another is read. Each has up
+/// to a row group of rows in memory.
 const BATCHES_AHEAD: usize = 2;
 
 /// Config keys of a run, which an engine does not have, each with what to do in its place.
@@ -137,7 +138,8 @@ impl FeatureEngine {
 
 impl Drop for FeatureEngine {
     fn drop(&mut self) {
-        // In a forked process the threads that the engine would wait for do not exist.
+        // In a forked process the threads that the engine would wait for do not exist. So the
+        // session keeps a reference that is never dropped.
         if self.process.check().is_err() {
             std::mem::forget(Arc::clone(&self.session));
         }
@@ -301,6 +303,8 @@ impl Drop for FeatureStream {
         else {
             return;
         };
+        // Reading ends, and what waits for room in the channel fails, so that the thread comes to
+        // its end.
         stop();
         drop(batches);
         // The error of a run whose reader has ended is dropped with it.
@@ -393,8 +397,8 @@ fn sources_of(
     Ok(Box::new(sources.map(|source| vec![source])))
 }
 
-/// Computes all inputs, and sends their rows. Returns when the last batch was sent or the reader is
-/// gone.
+/// Computes all inputs, and sends their rows, without a folder, a record or parts. Returns when the
+/// last batch was sent or the reader is gone.
 fn compute(
     plan: &Plan,
     engine: &mut Engine<Features>,

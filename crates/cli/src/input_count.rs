@@ -62,7 +62,7 @@ fn count(mut sources: Sources, has_ended: impl Fn() -> bool) -> Option<u64> {
     Some(total)
 }
 
-/// A thread that dropping ends.
+/// A thread that dropping ends: its channel, which has no messages, is disconnected then.
 pub struct Stoppable {
     /// Dropped to end the thread.
     stop: Option<Sender<()>>,

@@ -23,6 +23,7 @@ impl Interrupt {
             signal,
         };
         let asked = Arc::clone(&interrupt.asked);
+        // In this order: who sees the channel disconnected sees the request too.
         let ask = move || {
             asked.store(true, Relaxed);
             drop(sender);

@@ -25,7 +25,8 @@ use tapeloop_error::internal::{thread, thread_error};
 /// the limits of docs/LIMITS.md.
 const PAIR_ROOM_FACTOR: u32 = 16;
 
-/// The most memory of buckets that wait for the next structure of their size.
+/// The most memory of buckets that wait for the next structure of their size. Beyond it the oldest
+/// are freed, and made again if they are needed.
 const KEPT_BYTES_MAX: u64 = 1 << 30;
 
 /// Runs `inputs` through `engine`, and those that it rejects for their size alone. `accept` gets what `make`

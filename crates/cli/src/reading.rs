@@ -103,7 +103,7 @@ pub fn rejecting_panics<T>(doing: &str, work: impl FnOnce() -> Result<T>) -> Res
 }
 
 /// Reads a source on this thread, with the thread's reader. The reader is kept for the next source
-/// unless its buffers have become large.
+/// unless its buffers have become large; after an error or a panic the next source gets a new one.
 fn read(source: &Source, options: ReadOptions, budget: &Arc<ReadBudget>) -> Result<Vec<Structure>> {
     let content = source.content.as_ref().map_err(Error::clone)?;
     let name_bytes = source.path.as_os_str().len();

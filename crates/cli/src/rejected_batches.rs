@@ -11,7 +11,7 @@ use tapeloop::error::{Error, Result};
 /// The name of the table.
 pub const REJECTED: &str = "rejected";
 
-/// Rows of a record batch.
+/// Rows of a record batch: many enough that a batch costs little, few enough to take little memory.
 const ROWS: usize = 1024;
 
 /// Collects rejected inputs.
@@ -40,6 +40,7 @@ pub fn schema() -> SchemaRef {
 }
 
 impl RejectedBatches {
+    /// No rows yet; batches go to `batches`.
     pub fn new(batches: Sender<TableBatch>) -> Self {
         RejectedBatches {
             batches,

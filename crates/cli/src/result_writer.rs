@@ -224,6 +224,7 @@ impl ResultWriter {
         // The part is completed after an error too, so that a run can go on behind it.
         let committed = self.commit(true);
         let rejected = self.rejected_batches.map(RejectedBatches::finish);
+        // The first error is the cause of those after it.
         let finished = streamed.and(committed).and(rejected.unwrap_or(Ok(())));
         let finished = finished.and_then(|()| {
             let start = Instant::now();
@@ -257,6 +258,7 @@ impl ResultWriter {
             return Ok(());
         };
         let ends = tables.ends_before(ordinal);
+        // Waits only if the next part ends already: one at a time is on its way to the disk.
         self.commit(ends)?;
         // Set before the next part starts, as that may fail and the ended part is committed all the
         // same. Rows to standard output are one part, which ends with the run.

@@ -230,7 +230,9 @@ impl RunCounters {
         self.inputs_total.store(inputs, Relaxed);
     }
 
-    /// Sets the number of inputs that have results.
+    /// Sets the number of inputs that have results, and counts what the annotations matched in
+    /// those that have some now. What was read ahead must not be in the counts of a part that ends
+    /// before it.
     pub fn set_inputs(&self, inputs: u64) {
         self.atomic.inputs.store(inputs, Relaxed);
         let MatchesSoFar { done, ahead } = &mut *locked(&self.matches);
@@ -413,6 +415,7 @@ impl RunCounters {
     }
 }
 
+/// Takes a lock that a thread may have held when a file made it panic: counts stay usable.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -12,7 +12,8 @@ use tapeloop::error::Result;
 use tapeloop_error::internal::{thread, thread_error};
 use tapeloop_inputs::{Content, Source, Sources};
 
-/// Maximum number of sources that the thread is ahead of the run.
+/// Maximum number of sources that the thread is ahead of the run: enough for a record batch's
+/// structures to come together, few enough that a signal leaves little behind.
 const SOURCES_AHEAD: usize = 64;
 
 /// The sources that the thread lists, in groups: those in one record batch of a packed set are together
@@ -71,7 +72,8 @@ impl SourceThread {
         })
     }
 
-    /// Waits for a source; `None` after the last one, and after a signal.
+    /// Waits for a source; `None` after the last one, and after a signal, which is looked at again
+    /// once a source was received, as `select!` takes either of two that are ready.
     fn receive(&mut self) -> Option<Source> {
         let interrupt = &self.interrupt;
         let received = select! {

@@ -113,6 +113,8 @@ const SIZE_KEYS: [SizeKeys; 4] = [
 /// is one.
 const FILES: &str = "files";
 
+// docs/config/benchmarks.md explains the keys and has their defaults. Ranges leave out what no
+// machine measures: 2^28 elements are 1 GiB a buffer.
 const SLOTS: RangeInclusive<i64> = 1..=SLOTS_MAX as i64;
 const ELEMENTS: RangeInclusive<i64> = 1..=1 << 28;
 const KERNELS: RangeInclusive<i64> = 1..=100_000;
@@ -314,6 +316,7 @@ fn integers<T: TryFrom<i64>>(
     integers.map(|integer| T::try_from(integer).ok()).collect()
 }
 
+/// Arrival rates as shares of the largest that was measured; above 1 the queue grows.
 fn loads(keys: &mut Resolver, key: &'static str, default: &[f64]) -> Vec<f64> {
     let set = keys.reals(key, &(0.01..=10.0));
     let loads = set.unwrap_or_else(|| default.to_vec());

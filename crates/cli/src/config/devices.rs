@@ -10,6 +10,7 @@ use toml::Value;
 const ONE: &str = "device";
 const SEVERAL: &str = "devices";
 const ALL: &str = "all";
+/// More than a machine has; whether there is such a device is seen when it is opened.
 const ORDINALS: RangeInclusive<i64> = 0..=1023;
 
 /// The GPUs that are used: those of `devices`, or the one of `device`. Records both keys.
@@ -125,6 +126,7 @@ fn entry_of(item: &Value) -> Result<DeviceChoice, String> {
     }
 }
 
+/// Whether both name one device by the same words; a number and a UUID may still be of one.
 fn is_same(one: &DeviceChoice, other: &DeviceChoice) -> bool {
     match (one, other) {
         (DeviceChoice::Uuid(one), DeviceChoice::Uuid(other)) => one.eq_ignore_ascii_case(other),

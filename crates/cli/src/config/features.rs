@@ -26,6 +26,7 @@ pub(super) fn resolve_features(keys: &mut Resolver) -> FeatureConfig {
         reals: keys.choice("reals", &Reals::NAMES),
         ..FeatureConfig::default()
     };
+    // Comes before the settings are read, which then have the last word.
     for name in named {
         if is_switched_on_by_name(name) {
             config.let_compute(name);

@@ -71,10 +71,11 @@ pub use resolver::range_text;
 pub use setting_values::SettingValues;
 pub use tables::{Compression, OptionalColumns, OutputTable, TableFormat, TableSet, TableSettings};
 
-/// The most threads that read, compute and encode.
+/// The most threads that read, compute and encode: more than a machine has cores; starting them
+/// takes time with the square of their number (docs/LIMITS.md).
 pub const THREADS_MAX: usize = 4096;
-
-/// The most microseconds that a loop on the device may stay.
+/// The most microseconds that a loop on the device may stay, as other calls of the driver wait for
+/// its end (docs/config/running.md).
 const RESIDENT_US_MAX: i64 = 1_000_000;
 
 const BACKENDS: [(&str, Choice); 3] = [
@@ -439,7 +440,8 @@ fn resolve_verify(keys: &mut Resolver) -> Verify {
     verify
 }
 
-/// The sizes of batches. Each has a default that goes with those that are set.
+/// The sizes of batches. Each has a default that goes with those that are set;
+/// `crates/cli/DECISIONS.md` has the reason for 16,384 and 32,768.
 fn resolve_batch(keys: &mut Resolver) -> BatchSettings {
     const STRUCTURE_MAX: &str = "limits.structure_residues_max";
     // The atoms of 2^20 residues, a hundred each, fit 32 bits.

@@ -260,7 +260,9 @@ impl RawConfig {
         entries.map(|(key, entry)| (key.as_str(), entry.origin.to_string()))
     }
 
-    /// A message for each of the first keys and tables that are not among `known`.
+    /// A message for each of the first keys and tables that are not among `known`: one more of each
+    /// than a message lists, which shows that there are more, as each takes a search for a similar
+    /// name.
     pub(super) fn unknown(&self, known: &[&'static str]) -> Vec<(Origin, String)> {
         let holds_keys = |table: &str| {
             let is_inside =

@@ -13,7 +13,7 @@ use tapeloop_annotations::{Level, WantedColumns};
 use tapeloop_error::internal::excerpt;
 use tapeloop_files::did_you_mean;
 
-/// The level of zstd that is the default of `tables.compression_level`.
+/// The level of zstd that is the default of `tables.compression_level`: zstd's own default.
 const LEVEL: i64 = 3;
 
 /// A table that the program writes.
@@ -312,7 +312,9 @@ impl Compression {
     }
 }
 
-/// The tables: which ones, their format, and the columns that follow from other settings.
+/// The tables: which ones, their format, and the columns that follow from other settings. A part
+/// ends after 65,536 inputs or 16 M residues, at which a run that was killed goes on, so that
+/// little is computed again; a row group has 131,072 rows, which the writer's memory grows with.
 pub(super) fn resolve_tables(
     keys: &mut Resolver,
     coordinates: CoordinateAtoms,

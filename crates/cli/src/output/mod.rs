@@ -66,6 +66,7 @@ impl OutputFolder {
             is_folder(path)?;
         }
         fs::create_dir_all(path).within(place)?;
+        // Before anything is looked at, as another run may be writing.
         let lock = lock(&path.join(LOCK)).within(place)?;
         replace::resume(path)?;
         let found = results_in(path)?;
@@ -90,6 +91,7 @@ impl OutputFolder {
         if let Some(file) = reads.iter().find(is_replaced) {
             return Err(replaces_input(file));
         }
+        // Nothing was changed so far, and no check follows that could refuse the run.
         for file in temporary {
             fs::remove_file(&file).within(|| shown(&file))?;
         }

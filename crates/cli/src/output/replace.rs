@@ -196,7 +196,8 @@ fn folders_of(named: &Path) -> impl Iterator<Item = &'static str> + '_ {
     folders().filter(move |folder| named.join(folder).is_dir() || new.join(folder).is_dir())
 }
 
-/// Applies all operations and removes the folder of the new results.
+/// Applies all operations and removes the folder of the new results. Makes the folders of tables
+/// that the earlier results did not have first.
 fn apply_all(named: &Path, operations: &[FileOperation]) -> Result<()> {
     for folder in folders_of(named) {
         make_folder(&named.join(folder))?;

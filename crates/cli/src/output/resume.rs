@@ -306,6 +306,7 @@ impl Interrupted {
                 fs::remove_file(&file).within(|| shown(&file))?;
             }
         }
+        // Lines of inputs behind the complete parts will be written again.
         let rejected = path.join(REJECTED);
         let mut file = open_to_write(&rejected, Existing::Kept)?;
         let cut = file.set_len(committed.rejected_bytes);

@@ -10,8 +10,10 @@ use tapeloop::structure::{Assembly, Format};
 use tapeloop_files::path_of;
 use tapeloop_structure::internal::Compression;
 
-/// The fewest bytes of a residue in nearly all files. As text it has at least one atom, whose line in a PDB
-/// file has 54 columns up to the end of its coordinates. The other is for compressed and binary files.
+/// The fewest bytes of a residue in nearly all files. As text it has at least one atom, whose line
+/// in a PDB file has 54 columns up to the end of its coordinates. The other is for compressed and
+/// binary files: usual residues have eight lines of 80 bytes, and gzip data a seventh of its text
+/// (docs/LIMITS.md).
 const RESIDUE_BYTES_TEXT: u64 = 54;
 const RESIDUE_BYTES_PACKED: u64 = 16;
 
@@ -62,7 +64,7 @@ pub fn engine_config(config: &Config, device: &DeviceInfo, threads: usize) -> En
 
 /// Slots of a device without the setting. On the CPU a thread fills, computes and reads one, and
 /// others help it: two or three keep all of them busy. On a GPU, where filling takes longer than
-/// computing, several are filled and read at the same time.
+/// computing, several are filled and read at the same time (`crates/cli/DECISIONS.md` has figures).
 fn slots(device: &DeviceInfo, threads: usize) -> usize {
     match device.backend {
         "cpu" => threads.clamp(2, 3),

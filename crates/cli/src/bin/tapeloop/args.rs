@@ -21,7 +21,7 @@ use tapeloop_files::{path_of, shown, text_of};
 /// The name of standard input among inputs, and of standard output as `--output`.
 const STANDARD: &str = "-";
 
-/// The most structures that `tapeloop FOLDER` prints.
+/// The most structures that `tapeloop FOLDER` prints: tables of more would scroll away.
 const STRUCTURES_SHOWN: usize = 3;
 
 /// The format that only standard output has.
@@ -392,7 +392,8 @@ fn is_config(path: &str) -> bool {
     !path.starts_with('@') && ending.is_some_and(|ending| ending.eq_ignore_ascii_case("toml"))
 }
 
-/// The config file, which `paths` may name if `config` does not, and the inputs among `paths`.
+/// The config file, which `paths` may name if `config` does not, and the inputs among `paths`. An
+/// error of kind `Config` if there are two config files.
 fn config_and_inputs(
     config: Option<PathBuf>,
     paths: Vec<String>,
@@ -412,7 +413,7 @@ fn config_and_inputs(
 /// The config file of a command that reads no structures.
 ///
 /// # Errors
-/// `file` is a folder, or has the name of a structure file.
+/// `ErrorKind::Usage`: `file` is a folder, or has the name of a structure file.
 fn only_config(file: Option<&Path>) -> Result<Option<&Path>> {
     let name = |file: &Path| {
         file.file_name()
@@ -432,7 +433,7 @@ fn only_config(file: Option<&Path>) -> Result<Option<&Path>> {
 
 impl ShowArgs {
     /// The arguments of the run that prints the files. A config file decides for itself where its
-    /// run writes.
+    /// run writes. As many structures are printed as files are named, of a folder the first ones.
     pub(super) fn into_run(self) -> RunArgs {
         let mut output = self.output;
         let mut structures_max = None;
@@ -540,6 +541,7 @@ impl FeaturesArgs {
         let mut raw = self.set.raw_config(config.as_deref())?;
         self.features.set(&mut raw);
         raw.set_list("NAME", "features", names.clone());
+        // What a file, an option or an argument names is explained; else all is listed.
         let listing = if raw.keys().any(|(key, _)| key == "features") {
             Listing::Details(names)
         } else {

@@ -6,17 +6,20 @@ use std::time::Duration;
 use tapeloop::pipeline::{Stage, Statistics};
 use tapeloop_cli::core_time::MachineTime;
 
-/// The smallest share of busy threads with which the processors count as what bounds a run.
+/// The smallest share of busy threads with which the processors count as what bounds a run: not all
+/// of them, as threads wait for each other at times, and at the start and the end of a run.
 const BUSY_SHARE_MIN: f64 = 0.85;
 
 /// The smallest number of cores that other processes keep busy, as a share of the run's threads, with which they
 /// count as what bounds a run.
 const OTHERS_SHARE_MIN: f64 = 0.25;
 
-/// Shorter runs are not compared with other processes.
+/// Shorter runs are not compared with other processes: the machine's clock counts hundredths of a
+/// second.
 const CLOCK_TIME_MIN: Duration = Duration::from_secs(1);
 
-/// The smallest ratio of wall time to processor time with which reading counts as waiting for files.
+/// The smallest ratio of wall time to processor time with which reading counts as waiting for
+/// files: more than half of its time.
 const WAITING_FACTOR_MIN: f64 = 2.0;
 
 /// The processor time of a run.
@@ -46,6 +49,7 @@ impl Cores {
     /// Processor seconds by the kind of work. The engine fills, submits and unpacks batches, and
     /// on the CPU backend it computes.
     pub(super) fn seconds(&self) -> [(&'static str, f64); 3] {
+        // The clocks of threads may have counted slightly more than that of the process.
         let engine = self.all.saturating_sub(self.read + self.tables);
         let parts = [
             ("reading", self.read),
@@ -68,7 +72,9 @@ impl Cores {
         format!("cores busy: {busy:.1} on average ({})", parts.join(", "))
     }
 
-    /// What bounds the run and what would help, in a sentence.
+    /// What bounds the run and what would help, in a sentence. What concerns all stages comes
+    /// before the stage that the engine found, which may be slow for that reason: compiling,
+    /// processors that are all busy, other processes, and a thread that all others wait for.
     pub(super) fn bound(&self, statistics: &Statistics) -> String {
         if 2 * self.compiling > self.elapsed {
             return self.compiling_bound();
@@ -104,7 +110,6 @@ impl Cores {
 
     /// How many cores other processes kept busy, if they left this run none that were idle.
     fn other_programs(&self) -> Option<f64> {
-        // The machine's clock counts hundredths of a second.
         let machine = self.machine.filter(|_| self.elapsed >= CLOCK_TIME_MIN);
         let MachineTime { busy, all } = machine?;
         let others = self.cores(busy) - self.cores(self.all.as_secs_f64());
@@ -154,6 +159,7 @@ impl Cores {
         )
     }
 
+    /// Whether threads that read mostly wait for storage.
     fn waits_for_files(&self) -> bool {
         let read = self.read.as_secs_f64();
         read > 0.0 && self.read_wall.as_secs_f64() > WAITING_FACTOR_MIN * read

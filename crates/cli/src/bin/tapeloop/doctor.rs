@@ -75,7 +75,8 @@ const WARM: &str = "compiled";
 /// Compiles what the cache does not have.
 ///
 /// # Errors
-/// A kernel cannot be compiled, there is no GPU to compile for, or no cache that keeps the code.
+/// A kernel cannot be compiled; `ErrorKind::Unavailable` if there is no GPU to compile for, or no
+/// cache that keeps the code.
 fn compile_ahead(config: &Config, pool: &Arc<ThreadPool>, is_kept: bool) -> Result<Finding> {
     let selected = select(config, pool)?.into_iter();
     let backends: Vec<Arc<dyn Backend>> = selected.map(|one| one.backend).collect();

@@ -65,8 +65,9 @@ where
     }
 }
 
-/// Logs to standard error. Without `TAPELOOP_LOG` and `RUST_LOG`, which filter the log and add
-/// time and level, it has warnings alone. `NO_COLOR` turns colours off.
+/// Logs to standard error. Without `TAPELOOP_LOG` and `RUST_LOG`, which filter the log and add time
+/// and level, it has warnings alone. `NO_COLOR` turns colours off. Comes after the command line was
+/// parsed, as a mistake in it is printed without a log.
 pub(super) fn start() {
     let is_plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let has_colours = !is_plain && io::stderr().is_terminal();

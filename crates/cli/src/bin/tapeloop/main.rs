@@ -45,6 +45,7 @@ use tapeloop_error::internal::printable;
 
 /// Parses the command line, runs the command, and returns its exit code.
 fn main() -> ExitCode {
+    // Before anything allocates much or writes, and before calls nest deeply.
     memory::set_up_allocator();
     signals::ignore_size_limit();
     if let Err(error) = stack::check() {

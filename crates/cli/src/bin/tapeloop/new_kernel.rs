@@ -27,6 +27,7 @@ pub(super) fn new_kernel(path: &Path) -> Result<u8> {
     let settings = OwnKernelSettings {
         text: TEXT.replace(NAME, name).into(),
         entry: name.to_owned(),
+        // That of the config, as a number without a value is an error.
         values: [("radius".to_owned(), 8000.0)].into(),
         ..OwnKernelSettings::default()
     };

@@ -168,8 +168,11 @@ fn add(set: &mut SetWriter, models: &mut Vec<Input>, counts: &mut Counts) -> Res
     Ok(())
 }
 
-/// Checks that no input holds the set or is a file of it: the set would be packed into itself.
+/// Checks that no input holds the set or is a file of it: the set would be packed into itself. An
+/// error of kind `Usage` if one does. What standard input lists cannot be read twice, and is not
+/// checked.
 fn check_apart(config: &Config) -> Result<()> {
+    // A set that does not exist yet is in no input.
     let Ok(set) = config.output.canonicalize() else {
         return Ok(());
     };

@@ -17,8 +17,11 @@ use tapeloop_cli::run_counters::{RunCounters, RunCounts};
 use tapeloop_cli::terminal::{complain, short};
 use tapeloop_inputs::{Shard, Trajectories};
 
+/// Often enough for a bar that moves.
 const BAR_EVERY: Duration = Duration::from_millis(100);
+/// Seldom enough for a log that is kept.
 const LINE_EVERY: Duration = Duration::from_secs(5);
+/// Twice a second, as the help of `--progress-json` says.
 const JSON_EVERY: Duration = Duration::from_millis(500);
 
 /// Whom progress is for.
@@ -30,7 +33,7 @@ pub(super) enum Audience {
     Program,
 }
 
-/// Shows progress until it is dropped.
+/// Shows progress until it is dropped. A thread that cannot be started shows nothing.
 pub(super) struct Progress {
     _count: Option<InputCount>,
     _display: Option<Stoppable>,

@@ -251,7 +251,8 @@ pub(super) fn compute(
     let reads: Vec<PathBuf> = reads.iter().chain(&plan.config.topology).cloned().collect();
     let shard = plan.config.shard;
     let mut sources = plan.sources(plan.config.input.clone());
-    // Only a run with a folder can go on, and the digests read the size and the time of each file.
+    // A run that goes on compares these. Only one with a folder can, and the digests read the size
+    // and the time of each file.
     let digests = match to.target {
         Target::Folder(_) => sources.digests(&reads),
         Target::Stdout | Target::Table(_) => InputDigests::default(),
@@ -324,6 +325,7 @@ pub(super) fn compute(
             Target::Table(Some(structures_max)) => *structures_max,
             _ => usize::MAX,
         };
+        // Looks at one input more than it takes, to know whether there is one.
         let inputs = inputs.take_while(|input| {
             is_cut.store(left == 0, Relaxed);
             left = left.saturating_sub(usize::from(input.structure.is_ok()));
@@ -331,6 +333,7 @@ pub(super) fn compute(
         });
         let timer = ThreadTimer::start();
         let (maker, is_watched) = (results.row_maker(), watch.is_some());
+        // A watch gets the results themselves, so their rows are made after it, on this thread.
         let make = move |done| {
             if is_watched {
                 Made::Completion(Box::new(done))

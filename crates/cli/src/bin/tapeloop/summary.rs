@@ -71,6 +71,7 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
+    /// A rate over the whole run.
     pub(super) fn per_second(&self, count: u64) -> f64 {
         count as f64 / self.elapsed.as_secs_f64().max(1e-9)
     }
@@ -409,7 +410,7 @@ pub(super) fn listed(names: &[&str]) -> String {
     }
 }
 
-/// Bytes of the tables in a folder.
+/// Bytes of the tables in a folder, for the summary: what cannot be read counts as nothing.
 fn bytes_in(folder: &Path) -> u64 {
     let parts = folders().filter_map(|table| fs::read_dir(folder.join(table)).ok());
     let sizes = parts

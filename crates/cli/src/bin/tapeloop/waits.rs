@@ -54,6 +54,7 @@ pub(super) fn single_threads(
     };
     let room = Duration::from_nanos(counters.room_ns);
     let (taken, results) = (times.results_taken, times.results);
+    // `taken` is wall time on results: what it was not busy of that, it waited for tables.
     let for_results = results.wall.saturating_sub(taken);
     let for_tables = taken.saturating_sub(results.busy);
     let threads = [

@@ -158,6 +158,7 @@ impl FileWork<'_> {
             if tools.program.is_none() && !task.is_whole_run() {
                 continue;
             }
+            // 0 threads are one for each core.
             for (backend, threads) in [("cpu", 1), ("cpu", 0), (CUDA, 0)] {
                 if backend == CUDA && !(self.on_cuda && task.is_whole_run()) {
                     continue;
@@ -192,6 +193,7 @@ impl FileWork<'_> {
             }
             _ => None,
         };
+        // The precisions that a tool computes in; zsasa has two.
         let precisions = |tool: &str| match tool {
             "zsasa" => &["f64", "f32"][..],
             _ => &["f64"],
@@ -269,7 +271,8 @@ impl FileWork<'_> {
         }
     }
 
-    /// Reads all files, and returns the seconds.
+    /// Reads all files, and returns the seconds. `ErrorKind::Mismatch` if it reads fewer structures
+    /// than the set has, as a file may have changed.
     fn read(&self, pool: &rayon::ThreadPool) -> Result<f64> {
         let start = Instant::now();
         let read = pool.install(|| {
@@ -291,7 +294,8 @@ impl FileWork<'_> {
         }
     }
 
-    /// Runs from files to tables in a process of its own.
+    /// Runs from files to tables in a process of its own, and reads the figures in its `run.json`.
+    /// `ErrorKind::Io` if it ends otherwise than a run does that finishes.
     fn run(&self, task: Task, backend: &str, threads: usize, list: &Path) -> Result<RunFigures> {
         let program = std::env::current_exe()?;
         let output = self.folder.join("run");
@@ -348,7 +352,8 @@ struct Tools<'a> {
 }
 
 impl RunFigures {
-    /// The figures in a `run.json`.
+    /// The figures in a `run.json`; `ErrorKind::Mismatch` if it lacks some. Processor time is given
+    /// for each million atoms, so that sets of files compare.
     fn new(seconds: f64, record: &Json) -> Result<Self> {
         let lacks = |key| Error::new(ErrorKind::Mismatch, format!("it has no {key}"));
         let atoms = record["counts"]["atoms"].as_f64();
@@ -365,6 +370,7 @@ impl RunFigures {
         };
         let cores: Vec<CoreSeconds> = cores.map(of_work).collect();
         let per_million: f64 = cores.iter().map(|work| work.per_million_atoms).sum();
+        // The sentence begins with what bounds the run, before a colon.
         let bound = bound.split(':').next().unwrap_or(bound);
         Ok(RunFigures {
             seconds,

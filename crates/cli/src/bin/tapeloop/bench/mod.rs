@@ -218,6 +218,7 @@ fn measure(
     })
 }
 
+/// The made-up work of a point.
 fn synthetic(point: &Point) -> Arc<Synthetic> {
     let benchmark = Synthetic::for_point(point);
     Arc::new(benchmark.unwrap_or_else(|| unreachable!("work of structures has its own")))
@@ -241,7 +242,8 @@ struct Structures {
 }
 
 impl Structures {
-    /// Reads structures up to `atoms_max`. Files that cannot be read are skipped with a warning.
+    /// Reads structures up to `atoms_max`. Files that cannot be read are skipped with a warning, as
+    /// one broken file of a folder should not keep the others from being measured.
     fn read(config: &BenchConfig, machine: &Machine) -> Result<Self> {
         let mut reader = Reader::new(config.reading);
         let (mut structures, mut files) = (Vec::<Structure>::new(), Some(Vec::new()));

@@ -19,7 +19,7 @@ use tapeloop_bench::record::Amounts;
 /// of 0.01, whichever is larger.
 const TOLERANCE: f32 = 1e-4;
 
-/// Residues per batch in [`StructureSet::pass`].
+/// Residues per batch in [`StructureSet::pass`]: the default of `batch.residues`.
 const PASS_RESIDUES: u32 = 16_384;
 
 /// Structures with their expected features.
@@ -230,7 +230,7 @@ impl Benchmark for StructureBatches {
     }
 
     fn items(&self, seed: u64, fill: f64) -> Vec<Input> {
-        // Each batch starts at another structure; the stride reaches all of them.
+        // Each batch starts at another structure; the stride, a prime, reaches all of them.
         let first = (seed as usize).wrapping_mul(7_919) % self.fitting.len();
         let round = self.fitting.iter().copied().cycle().skip(first);
         let room = Features::capacity((f64::from(self.residues) * fill) as u32);

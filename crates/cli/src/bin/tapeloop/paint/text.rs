@@ -115,6 +115,7 @@ pub(super) fn paint(
 /// What identifies a residue both in a row and in the text.
 #[derive(PartialEq, Eq, Hash)]
 struct Name<'a> {
+    /// The author's chain, the label and the entity.
     chain: (&'a str, Option<&'a str>, Option<&'a str>),
     auth_seq_id: i32,
     ins_code: u8,
@@ -133,6 +134,7 @@ impl<'a> Name<'a> {
     }
 }
 
+/// The names of a chain in [`Name::chain`], without the label unless `has_label`.
 fn names(chain: &Chain, has_label: bool) -> (&str, Option<&str>, Option<&str>) {
     let (label, entity) = (&chain.label_asym_id, &chain.entity_id);
     let label = label.as_deref().filter(|_| has_label);
@@ -173,6 +175,7 @@ impl<'a> Output<'a> {
         }
     }
 
+    /// Copies the old text up to `place`, and adds `text`.
     fn insert(&mut self, place: usize, text: &[u8]) {
         self.new.extend_from_slice(&self.old[self.at..place]);
         self.new.extend_from_slice(text);

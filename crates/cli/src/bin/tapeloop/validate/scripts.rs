@@ -40,6 +40,7 @@ impl Python {
     /// # Errors
     /// [`ErrorKind::Unavailable`] if it cannot be started or lacks a package.
     pub(super) fn find(name: &str) -> Result<Self> {
+        // What begins the answer of a Python, and not the output of another program.
         const ANSWER: &str = "missing:";
         let ask = "import importlib.util, sys\n\
                    missing = [n for n in sys.argv[2:] if not importlib.util.find_spec(n)]\n\
