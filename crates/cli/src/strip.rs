@@ -22,11 +22,13 @@ use tapeloop_svg::{Ink, Svg};
 use track::with_unit;
 pub use track::{Meaning, Track};
 
+/// The most residues of a block: with the names and the legend they are about as wide as a screen.
 const PER_BLOCK: usize = 100;
 /// The cells at least that a drawing is as wide as: the header needs their width.
 const CELLS_MIN: usize = 45;
 
-// Lengths in pixels.
+// Lengths in pixels, as the font of 11 pixels in `style.rs` needs them. Small offsets in the code
+// put texts in the middle of their lines and apart from their neighbours.
 const CELL: f64 = 9.0;
 const TRACK: f64 = 13.0;
 const TRACK_STEP: f64 = 16.0;
@@ -128,7 +130,8 @@ fn colour_class(index: usize) -> String {
     WORDS[index % WORDS.len()].to_string()
 }
 
-/// Draws tracks along a sequence, as an SVG file.
+/// Draws tracks along a sequence, as an SVG file. Later shapes cover earlier ones, so the lines
+/// between chains are drawn after the tracks that they cross.
 pub fn draw(sequence: &Sequence, tracks: &[Track]) -> String {
     let residues = sequence.residues.len();
     let blocks = residues.div_ceil(PER_BLOCK);
@@ -217,6 +220,7 @@ impl Drawing<'_> {
         self.svg.line(class, &[(x, top), (x, bottom)]);
     }
 
+    /// The left edge of a residue's cell.
     fn x_of(&self, rows: &Range<usize>, residue: usize) -> f64 {
         self.left + (residue - rows.start) as f64 * CELL
     }

@@ -62,7 +62,7 @@ pub fn for_terminal<'a>(output: &impl IsTerminal, bytes: &'a [u8]) -> Cow<'a, [u
     }
 }
 
-/// `1234567.0` as `1.23 M`.
+/// `1234567.0` as `1.23 M`: three digits, or a whole number below 10,000.
 pub fn short(number: f64) -> String {
     let (scaled, unit) = match number {
         n if n >= 1e9 => (n / 1e9, " G"),

@@ -74,6 +74,7 @@ pub use tables::{Compression, OptionalColumns, OutputTable, TableFormat, TableSe
 /// The most threads that read, compute and encode: more than a machine has cores; starting them
 /// takes time with the square of their number (docs/LIMITS.md).
 pub const THREADS_MAX: usize = 4096;
+
 /// The most microseconds that a loop on the device may stay, as other calls of the driver wait for
 /// its end (docs/config/running.md).
 const RESIDENT_US_MAX: i64 = 1_000_000;

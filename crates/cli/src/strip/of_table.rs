@@ -17,7 +17,7 @@ const NAME: &str = "structure";
 /// Columns of a table of residues that a drawing needs.
 const NEEDED: [&str; 5] = [NAME, "model", "auth_seq_id", "aa", "break_before"];
 
-/// Structures that a message names.
+/// The structures that a message names, so that it stays a line.
 const NAMED_MAX: usize = 5;
 
 /// Draws columns of a table of residues along the sequence of one structure, as an SVG file. `columns` are
@@ -77,11 +77,13 @@ fn chosen<'a>(schema: &'a Schema, names: &[String]) -> Result<Vec<&'a Field>> {
 /// A row of a batch.
 type Row<'a> = (&'a RecordBatch, usize);
 
+/// A row's value in a column; null if the table does not have the column.
 fn cell<'a>((batch, row): Row<'a>, name: &str) -> Cell<'a> {
     let column = batch.column_by_name(name);
     column.map_or(Cell::Null, |column| Cell::new(column, row))
 }
 
+/// A row's text in a column; empty for null, and without the column.
 fn text<'a>(row: Row<'a>, name: &str) -> &'a str {
     match cell(row, name) {
         Cell::Text(text) => text,

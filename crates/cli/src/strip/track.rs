@@ -71,8 +71,9 @@ impl Track {
         track
     }
 
-    /// Numbers the words anew, in the order in which they occur, if two of those that occur would have
-    /// the same colour. Words whose colours differ keep them.
+    /// Numbers the words anew, in the order in which they occur, if two of those that occur would
+    /// have the same colour. Words whose colours differ keep them, so that drawings of several
+    /// structures agree. Colours of chains stay those of the chains' bars.
     fn number_words(&mut self) {
         if self.is_chains || !self.repeats_colours() {
             return;

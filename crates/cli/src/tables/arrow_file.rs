@@ -164,7 +164,8 @@ impl FileDictionary {
         arrays.iter().map(of_array).collect()
     }
 
-    /// The key of a text, which is added to the dictionary if it is new.
+    /// The key of a text, which is added to the dictionary if it is new; fails as
+    /// [`FileDictionary::keys`].
     fn key(&mut self, text: &str) -> Result<i32> {
         if let Some(&key) = self.keys.get(text) {
             return Ok(key);
@@ -188,7 +189,8 @@ impl FileDictionary {
     }
 }
 
-/// The schema of a file, with the file's metadata.
+/// The schema of a file, with the file's metadata. Texts are dictionaries only if the file shares
+/// them.
 pub(super) fn file_schema(spec: &FileSpec) -> Schema {
     let metadata = spec.metadata.iter();
     let metadata = metadata.map(|(key, value)| ((*key).to_owned(), value.clone()));

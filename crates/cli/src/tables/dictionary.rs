@@ -104,11 +104,14 @@ impl<'a> Dictionary<'a> {
         names: impl Iterator<Item = &'a [u8; 8]>,
         blank_is_null: bool,
     ) {
+        // Structures have fewer distinct names of atoms or residues. Names that share a place
+        // replace each other, which costs a search in `texts` and no more.
         const PLACES_BITS: u32 = 8;
         // No name is all zeros.
         self.padded.resize(1 << PLACES_BITS, ([0; 8], UNKNOWN));
         let (padded, texts) = (&mut self.padded[..1 << PLACES_BITS], &mut self.texts);
         self.keys.extend(names.map(|name| {
+            // Fibonacci hashing: the highest bits of the product with 2^64 over the golden ratio.
             let mixed = u64::from_le_bytes(*name).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             let known = &mut padded[(mixed >> (u64::BITS - PLACES_BITS)) as usize];
             if known.0 != *name {

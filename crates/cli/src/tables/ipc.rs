@@ -291,6 +291,7 @@ impl IpcFile {
         message: &[u8],
         buffers: impl IntoIterator<Item = &'a BodyBuffer>,
     ) -> Result<Block> {
+        // Four bytes of ones that begin a message, and its length.
         const PREFIX: usize = 8;
         let length = (PREFIX + message.len()).next_multiple_of(ALIGNMENT);
         let mut head = Vec::with_capacity(length);

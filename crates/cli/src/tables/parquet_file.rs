@@ -32,7 +32,7 @@ pub(super) struct ParquetFile {
     row_groups: usize,
 }
 
-/// The error of the file below Parquet's writer, if it is one.
+/// An [`ErrorKind::Io`] error: that of the file below Parquet's writer, if it is one.
 fn from_parquet(error: ParquetError) -> Error {
     match error {
         // Parquet's prefix is left out, so that the message is `No space left on device`.
@@ -104,7 +104,7 @@ impl Format for ParquetFile {
     }
 
     fn finish(mut self) -> Result<Option<File>> {
-        // An error of `into_inner` has the system's error as a part of its text.
+        // An error of `into_inner` has the system's error only as a part of its text.
         self.writer.finish().map_err(from_parquet)?;
         Ok(Some(self.writer.inner().try_clone()?))
     }

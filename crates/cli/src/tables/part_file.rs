@@ -20,8 +20,9 @@ use tapeloop_error::internal::{catch, thread, thread_error};
 use tapeloop_files::Temporary;
 use tapeloop_files::shown;
 
-/// The most row groups of a table that `threads` threads encode at the same time, while another one is
-/// filled. Each holds its rows until they are encoded. The last columns of one keep few threads busy.
+/// The most row groups of a table that `threads` threads encode at the same time, while another one
+/// is filled. The last columns of one keep few threads busy, so there are two, and more for many
+/// threads; each holds its rows in memory until they are encoded.
 pub(super) fn groups_encoding_max(threads: usize) -> usize {
     2 + threads / 8
 }
@@ -113,7 +114,7 @@ enum Step {
 }
 
 impl PartFile {
-    /// Starts the thread that writes the part.
+    /// Starts the thread that writes the part. A panic there becomes an [`ErrorKind::Io`] error.
     fn start<F: Format + 'static>(part: OpenPart<F>) -> Result<Self> {
         // The channel has no room, so that the thread that fills row groups waits while this one is behind.
         let (sender, steps) = bounded(0);
@@ -176,6 +177,8 @@ impl PartFile {
         }
     }
 
+    /// Ends the thread after the step that it is at, and returns its outcome. Once that was taken,
+    /// it is an [`ErrorKind::Io`] error.
     fn join(&mut self) -> Result<Option<CompletePart>> {
         self.steps = None;
         let Some(thread) = self.thread.take() else {
@@ -289,7 +292,8 @@ struct EncodingGroup<T> {
 }
 
 impl<F: Format> OpenPart<F> {
-    /// Takes steps until the last one; `None` if there is none.
+    /// Takes steps until the last one; `None` if the part is dropped before it. Row groups are
+    /// encoded while it waits for a step, and are written in order.
     fn write(mut self, steps: &Receiver<Step>) -> Result<Option<CompletePart>> {
         let most = groups_encoding_max(self.pool.current_num_threads());
         loop {
@@ -304,7 +308,8 @@ impl<F: Format> OpenPart<F> {
         }
     }
 
-    /// Has the pool encode a row group.
+    /// Has the pool encode a row group, and does not wait for it. A panic in a task becomes an
+    /// [`ErrorKind::Io`] error among the group's results.
     fn encode(&mut self, group: RowGroup) -> Result<()> {
         let tasks = self.format.tasks(&group)?;
         let (sender, results) = bounded(tasks.len());
@@ -348,12 +353,13 @@ impl<F: Format> OpenPart<F> {
         Ok(CompletePart { place, statistics })
     }
 
+    /// Whether all tasks of the oldest row group have returned, so that writing it does not wait.
     fn is_oldest_encoded(&self) -> bool {
         let oldest = self.encoding.front();
         oldest.is_some_and(|group| group.results.len() == group.shares.len())
     }
 
-    /// Writes the oldest row group, once the pool has encoded it.
+    /// Writes the oldest row group, once the pool has encoded it, and adds up its statistics.
     fn write_oldest(&mut self) -> Result<()> {
         let Some(EncodingGroup { shares, results }) = self.encoding.pop_front() else {
             return Ok(());

@@ -63,6 +63,7 @@ impl RowFilter {
         } else {
             record.rows(self.table)
         };
+        // Columns gather from shared rows, so these are shared until the arrays are there.
         let range = |rows: &Range<usize>| RowRange {
             record: Arc::clone(&record),
             rows: rows.clone(),

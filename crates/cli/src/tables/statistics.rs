@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use tapeloop_bench::internal::format;
 
-/// A column with one value in more rows than this, in more than one structure, is suspect.
+/// A column with one value in more rows than this, in more than one structure, is suspect
+/// (docs/config/reports.md). In fewer rows a flag or a count may be the same by chance.
 const CONSTANT_ROWS_MAX: u64 = 1000;
 
 /// The statistics of a column, with its name.
@@ -265,6 +266,7 @@ fn range_of<T: PartialOrd + Copy>(values: &[T]) -> Option<(T, T)> {
     lanes.into_iter().chain(rest).reduce(wider)
 }
 
+/// The range of what either range has. No value is NaN.
 fn wider<T: PartialOrd + Copy>(a: (T, T), b: (T, T)) -> (T, T) {
     (
         if b.0 < a.0 { b.0 } else { a.0 },

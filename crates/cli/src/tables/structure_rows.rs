@@ -182,7 +182,8 @@ impl StructureRows {
         &self.structure
     }
 
-    /// Rows of the table of variants alone.
+    /// Rows of the table of variants alone: a structure with many variants has them written in
+    /// pieces, and its other rows once.
     pub(super) fn with_variants(&self, variants: JoinedVariants) -> Self {
         StructureRows {
             source: self.source.clone(),
@@ -278,7 +279,7 @@ impl StructureRows {
         is_numbered.then_some(self.residue(row).auth_seq_id)
     }
 
-    /// The pairs of residues that both have rows.
+    /// The pairs of residues that both have rows, as ranges of their rows.
     fn selected_pairs(&self, table: TableName, selected: &BooleanBuffer) -> Vec<Range<usize>> {
         let pairs = self.features.rows(table);
         let both = BooleanBuffer::collect_bool(pairs, |row| {
@@ -475,7 +476,7 @@ impl StructureRows {
             .unwrap_or_else(|| &self.unobserved[row - residues.len()].residue)
     }
 
-    /// Which rules changed, chose or built something of a residue: the bits of
+    /// Which rules changed, chose or built something of a residue: the five bits of
     /// [`ResidueFlags`](tapeloop::structure::ResidueFlags), and the next one for a C-beta that was built
     /// although the residue is no glycine.
     pub(super) fn flags(&self, row: usize) -> u8 {

@@ -147,6 +147,7 @@ impl Table {
         Ok(is_flushed)
     }
 
+    /// Passes the row group to the part, and begins an empty one.
     fn flush(&mut self) -> Result<()> {
         self.group_text_bytes = 0;
         let part = self.part.as_mut().expect("`start_part` comes before rows");

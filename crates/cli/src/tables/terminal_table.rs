@@ -12,10 +12,11 @@ use tapeloop::features::ColumnDecl;
 use tapeloop_bench::internal::format;
 use tapeloop_error::internal::printable;
 
-/// Maximum width of a line, in characters.
+/// Maximum width of a line, in characters. A terminal would break a longer one.
 const WIDTH: usize = 100;
 
-/// Residues of a structure that the table shows.
+/// Residues of a structure that the table shows: it is a glance at the results, which files hold in
+/// full.
 const ROWS_MAX: usize = 40;
 
 /// Columns that come before all others.
