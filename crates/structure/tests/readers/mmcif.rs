@@ -222,6 +222,9 @@ fn names_longer_than_a_word_are_compared_whole() {
         &*structure.chains[1].auth_asym_id,
         "chain-with-a-long-name-2"
     );
+    let chain = |name| ROW.replace("AAA", name);
+    let structure = read(&full(&[chain("nine-long"), chain("nine-lon")].concat()));
+    assert_eq!(structure.residues.len(), 2, "a name may begin another one");
 }
 
 #[test]

@@ -46,6 +46,9 @@ pub(super) struct AtomRows<'a> {
     last: ResidueItems,
     /// Whether there is a previous atom.
     has_last: bool,
+    /// Whether the words of the previous atom's residue are its whole values, so that a row with
+    /// the same words and no longer value is of that residue.
+    has_whole_words: bool,
 }
 
 /// The items that all atoms of a residue share: their first eight bytes, which are nearly always
@@ -81,6 +84,7 @@ impl<'a> AtomRows<'a> {
             columns,
             last: ResidueItems::default(),
             has_last: false,
+            has_whole_words: false,
         })
     }
 
@@ -105,7 +109,7 @@ impl<'a> AtomRows<'a> {
         }
         let pairs = words.iter().zip(&self.last.words);
         let differs = pairs.fold(0, |bits, (a, b)| bits | (a ^ b)) != 0;
-        if (!self.has_last | is_long | differs) && !self.enter_residue(words, edges)? {
+        if (!self.has_whole_words | is_long | differs) && !self.enter_residue(words, edges)? {
             return Ok(());
         }
         let (xyz, rounded) = match usual_coordinates(
@@ -176,6 +180,7 @@ impl<'a> AtomRows<'a> {
         };
         let is_wanted = run.add(self.table, self.models)?;
         if is_wanted {
+            self.has_whole_words = !key.is_long;
             (self.last, self.has_last) = (key, true);
         }
         Ok(is_wanted)
