@@ -143,7 +143,9 @@ impl Format {
         })
     }
 
-    /// The format of a file: its text's if that overrides the name, else its name's, else its text's.
+    /// The format of a file: its text's if that overrides the name, else its name's, else its
+    /// text's. The first line of mmCIF is certain; a word such as `END` of a PDB file may begin any
+    /// text.
     pub(super) fn of_file(name: &str, text: &[u8]) -> Option<Self> {
         let by_text = Self::from_text(text);
         let certain = by_text.filter(|format| format.row().overrides_name);
@@ -168,7 +170,8 @@ impl Format {
         }
     }
 
-    /// Reads text of this format into an empty table.
+    /// Reads text of this format into an empty table, ends its last run, and corrects elements that
+    /// the reader took from names.
     pub(super) fn read(
         self,
         text: &[u8],

@@ -29,7 +29,7 @@ struct AtomColumns<'a> {
     rows: u32,
 }
 
-/// Turns the rows of `_atom_site` into atoms.
+/// Turns the rows of `_atom_site` into atoms. Notes in the table if the file states no elements.
 pub(super) fn read(
     mut category: Category,
     models: Models,
@@ -86,7 +86,7 @@ impl AtomColumns<'_> {
         };
         let chain_changes = self.changes(CHAIN_ITEMS, Vec::new())?;
         let changes = self.changes(0..RESIDUE_ITEMS, chain_changes.clone())?;
-        // Whether the chain is that of the last run.
+        // Whether the chain is that of the last run; those of models that are not wanted add none.
         let mut is_same_chain = false;
         let mut start = 0;
         while start < rows {
@@ -150,7 +150,8 @@ impl AtomColumns<'_> {
     }
 
     /// The coordinates of all rows, if these are as in nearly every file, and whether those of each
-    /// were rounded.
+    /// were rounded. Else [`AtomColumns::coordinates`] reads them row by row, and names a row in
+    /// its error.
     fn usual_coordinates(&self) -> Option<(Axes<'_>, Vec<bool>)> {
         let [x, y, z] = [AtomSiteItem::X, AtomSiteItem::Y, AtomSiteItem::Z]
             .map(|item| self.column(item)?.coordinates());
@@ -164,7 +165,8 @@ impl AtomColumns<'_> {
         Some((axes.map(|axis| axis.milli), any_rounded))
     }
 
-    /// The coordinates of a row in 0.001 A, in columns of any form, and whether one was rounded.
+    /// The coordinates of a row in 0.001 A, in columns of any form, and whether one was rounded. An
+    /// [`ErrorKind::Input`](crate::ErrorKind::Input) error if one is no number or too large.
     #[inline(never)]
     fn coordinates(&self, row: usize) -> Result<([i32; 3], bool)> {
         let (mut xyz, mut any_rounded) = ([0; 3], false);

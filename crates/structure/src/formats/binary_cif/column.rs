@@ -48,7 +48,8 @@ impl<'a> BinaryCifColumn<'a> {
         }
     }
 
-    /// Decodes the column, which must have `rows` values.
+    /// Decodes the column. An [`ErrorKind::Input`](crate::ErrorKind::Input) error unless it has
+    /// `rows` values, and its mask as many of 0, 1 and 2.
     pub(super) fn decode(
         &self,
         rows: u32,
@@ -70,6 +71,7 @@ impl<'a> BinaryCifColumn<'a> {
         let mask = mask.decode_ints(expansion);
         let mask = mask.map_err(|error| error.within("the mask"))?;
         check("values of the mask", mask.len())?;
+        // Negative values become large ones.
         let most = mask.fold(0, |most, mask| mask.cast_unsigned().max(most));
         if most > 2 {
             let message = format!("the mask has the value {}, not 0, 1 or 2", most as i32);
@@ -112,6 +114,7 @@ impl<'a> DecodedColumn<'a> {
         let values = match values {
             ColumnValues::Ints(digits) => ColumnValues::Decimals { digits, places: 0 },
             ColumnValues::Texts(mut texts) if has_nulls(&mask) => {
+                // Indices do not count the empty string at the front.
                 let first_null = texts.strings.len() as i32 - 1;
                 let nulls = [null_text(DOT), null_text(DOT + 1)];
                 texts.strings.extend(nulls);
@@ -208,8 +211,9 @@ impl<'a> DecodedColumn<'a> {
         }
     }
 
-    /// All values as coordinates, if the column has numbers of up to six decimals without
-    /// nulls, as nearly every file. This is [`Self::coordinate`] of each row.
+    /// All values as coordinates, if the column has numbers of up to six decimals without nulls, as
+    /// nearly every file. This is [`Self::coordinate`] of each row. `None` for any other column,
+    /// and for one with a value that is too large.
     pub(super) fn coordinates(&self) -> Option<CoordinateColumn<'_>> {
         if has_nulls(&self.mask) {
             return None;
@@ -320,6 +324,7 @@ impl<'a> DecodedColumn<'a> {
 }
 
 /// `digits` of 10^-`places` as an integer of 10^-`wanted`, if it has no more places and fits.
+/// `wanted` is six at most.
 #[inline]
 fn scaled(digits: i32, places: u8, wanted: u8) -> Option<i32> {
     const UNITS: [i32; 7] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000];

@@ -9,7 +9,8 @@ use super::values::{ColumnValues, IntType, collect, encoding_error};
 use crate::Result;
 use crate::read_limits::reserve;
 
-/// Factors for which FixedPoint yields decimals instead of floats.
+/// Factors for which FixedPoint yields decimals instead of floats. With larger ones integers of 32
+/// bits stay below 3.
 const POWERS_OF_TEN: [f64; 9] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8];
 
 /// Type codes of the specification.
@@ -105,7 +106,8 @@ pub(super) fn run_length(
 
 /// Decodes differences between a value and the one before.
 pub(super) fn delta(mut values: Vec<i32>, origin: i32) -> Result<Vec<i32>> {
-    // No overflow of 64 bits, as there are less than 2^32 values.
+    // No overflow of 64 bits, as there are less than 2^32 values. `lost` gets the bits that sums
+    // lose.
     let (mut sum, mut lost) = (i64::from(origin), 0);
     for value in &mut values {
         sum += i64::from(*value);
@@ -119,7 +121,7 @@ pub(super) fn delta(mut values: Vec<i32>, origin: i32) -> Result<Vec<i32>> {
     }
 }
 
-/// IntegerPacking compares this many values at once.
+/// IntegerPacking compares this many values at once: a few vectors of any processor.
 const CHUNK: usize = 16;
 
 /// Decodes sums of values of one or two bytes: a value at an end of its range is added to the next one.
@@ -145,6 +147,7 @@ pub(super) fn integer_packing(
     let goes_on = |value: i32| (value == most) | (value == least);
     let mut packed = values.into_ints("IntegerPacking")?;
     let (mut sum, mut pending, mut overflows, mut len) = (0i32, false, false, 0);
+    // Sums are written over the values, of which there are as many at least.
     let cells = Cell::from_mut(&mut packed[..]).as_slice_of_cells();
     for chunk in cells.chunks(CHUNK) {
         if !pending && let Some(chunk) = chunk.first_chunk::<CHUNK>() {

@@ -20,7 +20,8 @@ pub(super) fn decimal_of_single(value: f32) -> Option<Decimal> {
 }
 
 /// The decimal of six places that is nearest to a float, if they are as near as rounding errors of
-/// a program that computed the float from the decimal's digits.
+/// a program that computed the float from the decimal's digits: a few units in the last place.
+/// Values from 10^6 on are neither coordinates nor occupancies.
 pub(super) fn decimal_of_double(value: f64) -> Option<Decimal> {
     const UNIT: f64 = 1e6;
     let digits = nearest(value * UNIT);

@@ -96,6 +96,7 @@ impl Ints {
         let (mut a, mut b) = ((0, 0), (0, 0));
         let mut left = rows;
         while left > 0 {
+            // Both have runs for all rows, so neither ends before.
             if a.1 == 0 {
                 a = runs.next().unwrap_or((a.0, left));
             }

@@ -163,7 +163,8 @@ impl<'a> Cursor<'a> {
         while left > 0 {
             left -= 1;
             match self.data.get(self.offset) {
-                // Nearly all values of a file are these.
+                // Nearly all values of a file are these. The end of the data is checked after the
+                // loop.
                 Some(&marker @ 0xa0..=0xbf) => self.offset += 1 + usize::from(marker & 0x1f),
                 Some(0x00..=0x7f | 0xc0 | 0xc2 | 0xc3 | 0xe0..=0xff) => self.offset += 1,
                 _ => {
@@ -195,6 +196,7 @@ impl<'a> Cursor<'a> {
         head.and_then(value).ok_or_else(|| start.unexpected(wanted))
     }
 
+    /// The error of a value that is not `wanted`, or of none.
     #[cold]
     fn unexpected(mut self, wanted: &str) -> Error {
         let start = self;
@@ -277,7 +279,8 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// The head of `count` items with `values` values in all, each of which has a byte at least.
+    /// The head of `count` items of `values` values each; `None` if the data have fewer bytes than
+    /// values, each of which takes one at least.
     #[inline]
     fn items(&self, head: fn(u32) -> Head<'a>, count: u32, values: u64) -> Option<Head<'a>> {
         let left = (self.data.len() - self.offset) as u64;

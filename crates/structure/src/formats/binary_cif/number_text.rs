@@ -91,7 +91,8 @@ impl NumberText {
     }
 }
 
-/// Whether a number is written without an exponent.
+/// Whether a number is written without an exponent. Within these bounds, as with an exponent, its
+/// text has 24 bytes at most.
 fn is_plain(value: f64) -> bool {
     value == 0.0 || (1e-5..1e15).contains(&value.abs())
 }

@@ -95,7 +95,9 @@ impl<'a> AtomRows<'a> {
         Ok(())
     }
 
-    /// Adds the atom of a row. `edges` is [`LoopRows::edges`].
+    /// Adds the atom of a row, unless its model is not wanted. `edges` is [`LoopRows::edges`]. Most
+    /// rows are of the residue before, so their items are compared as words, without a branch for
+    /// each.
     #[inline]
     pub(super) fn add_row(&mut self, edges: &[u32]) -> Result<()> {
         let (text, columns) = (self.text, self.columns);
@@ -137,7 +139,7 @@ impl<'a> AtomRows<'a> {
     }
 
     /// Starts a run if the row is of another residue than the last one, as the first bytes of its
-    /// items suggest. Returns false if the row's model is not wanted.
+    /// items suggest, or values that are longer. Returns false if the row's model is not wanted.
     #[inline(never)]
     fn enter_residue(&mut self, words: [u64; RESIDUE_ITEMS], edges: &[u32]) -> Result<bool> {
         let mut key = ResidueItems {
@@ -192,7 +194,9 @@ impl<'a> AtomRows<'a> {
         not_null(&self.text[start..end])
     }
 
-    /// Coordinates of any form, and whether one was rounded.
+    /// Coordinates of any form, and whether one was rounded. An
+    /// [`ErrorKind::Input`](crate::ErrorKind::Input) error with the line if one is no number or too
+    /// large.
     #[inline(never)]
     fn any_coordinates(&self, edges: &[u32]) -> Result<([i32; 3], bool)> {
         let items = [AtomSiteItem::X, AtomSiteItem::Y, AtomSiteItem::Z];

@@ -106,7 +106,12 @@ where
     F: Fn(AtomSiteItem) -> V,
     G: Fn(AtomSiteItem) -> Option<i32>,
 {
-    /// Starts the run. Returns false if the row's model is not wanted.
+    /// Starts the run, and adds its model and chain if they are new. Returns false if the row's
+    /// model is not wanted.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Input`](crate::ErrorKind::Input) for a model number that is none,
+    /// [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) for more than a limit allows.
     pub(in crate::formats) fn add(&self, table: &mut AtomTable, models: Models) -> Result<bool> {
         let Some(model) = self.model(table, models)? else {
             return Ok(false);
@@ -153,7 +158,8 @@ where
         Ok(true)
     }
 
-    /// The index of the row's model; `None` if the model is not wanted.
+    /// The index of the row's model, which is added if it is new; `None` if the model is not
+    /// wanted. A file without model numbers has model 1.
     fn model(&self, table: &mut AtomTable, models: Models) -> Result<Option<u32>> {
         let number = match (self.integer)(AtomSiteItem::Model) {
             Some(number) => number,

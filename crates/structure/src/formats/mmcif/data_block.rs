@@ -131,7 +131,8 @@ impl BlockCategory {
         self.items().iter().position(is)
     }
 
-    /// Refuses more rows than the limit of the category.
+    /// Refuses more rows than the limit of the category: a hostile file could have any number.
+    /// Categories that are not named here have a few rows for each chain.
     pub(in crate::formats) fn check_rows(self, count: usize, limits: &ReadLimits) -> Result<()> {
         let (field, max) = match self {
             Self::AssemblyGen | Self::OperList => ("operators_max", limits.operators_max),
@@ -185,7 +186,8 @@ impl<'a> DataBlock<'a> {
         }
     }
 
-    /// Keeps an item outside of loops; `span` is the start and end of its value.
+    /// Keeps an item outside of loops, as one row of its category; `span` is the start and end of
+    /// its value.
     pub(super) fn item(
         &mut self,
         tag: &'a [u8],
@@ -320,7 +322,8 @@ impl<'a> DataBlock<'a> {
         oper_list::generators(limits, &generators, &operators, out)
     }
 
-    /// Adds to the table what the categories state about its atoms.
+    /// Adds to the table what the categories state about its atoms. Entities come first, as those
+    /// of chains decide about waters and sequences.
     pub(in crate::formats) fn describe_atoms(&self, table: &mut AtomTable) -> Result<()> {
         table.set_entry_id(match self.entry_id {
             b"" => self.name,
@@ -348,7 +351,8 @@ impl<'a> DataBlock<'a> {
         self.add_links(table)
     }
 
-    /// `_struct_conn`: covalent links within the atoms that the file lists.
+    /// `_struct_conn`: covalent links within the atoms that the file lists. A link of two symmetry
+    /// operators is to a copy in the crystal.
     fn add_links(&self, table: &mut AtomTable) -> Result<()> {
         for [kind, ends @ ..] in self.table::<17>(BlockCategory::StructConn) {
             let ([one, other], _) = ends.as_chunks::<8>() else {
@@ -510,6 +514,8 @@ impl<'a> DataBlock<'a> {
                 && db_name.eq_ignore_ascii_case(b"UNP")
             {
                 let names = [NO_NAME, table.names.intern(entity)];
+                // Saturating, as a file may have any numbers; ranges of unlike lengths are left
+                // out.
                 let last = end.saturating_sub(position).saturating_add(1);
                 table.add_reference(names, true, 1..=last, accession, position..=end);
             }

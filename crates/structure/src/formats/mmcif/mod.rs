@@ -35,7 +35,8 @@ pub(super) fn starts_data_block(line: &[u8]) -> bool {
 /// Reads the text of an mmCIF file into `table`: its first data block with atoms.
 ///
 /// # Errors
-/// The line that is no mmCIF or has no value that an atom needs; no atoms; more than a limit allows.
+/// [`ErrorKind::Input`](crate::ErrorKind::Input) with the line that is no mmCIF or has no value that an atom
+/// needs, or for no atoms; [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) for more than a limit allows.
 pub(super) fn read(text: &[u8], options: ReadOptions, table: &mut AtomTable) -> Result<()> {
     let limits = table.limits;
     let mut lexer = Lexer::new(text);
@@ -87,6 +88,7 @@ pub(super) fn read(text: &[u8], options: ReadOptions, table: &mut AtomTable) -> 
     }
     if !block.atom.is_empty() {
         let (tags, mut edges): (Vec<_>, Vec<_>) = block.atom.iter().copied().unzip();
+        // The empty range that items which the file lacks take.
         edges.push([0, 0]);
         let mut atoms = AtomRows::new(text, &tags, options.models, table)?;
         atoms.add_row(edges.as_flattened())?;
@@ -105,7 +107,8 @@ pub(super) fn read(text: &[u8], options: ReadOptions, table: &mut AtomTable) -> 
 }
 
 /// Finds the B factors of the atoms that [`read`] reads from all models, and of those in later data
-/// blocks, up to the first one that is damaged.
+/// blocks, up to the first one that is damaged. Fails only if the text is damaged before or in the
+/// block that is read.
 pub(super) fn b_factor_fields(text: &[u8]) -> Result<FieldsOfAtoms> {
     let mut fields = FieldsOfAtoms::default();
     let found = add_b_factor_fields(text, &mut fields);

@@ -36,7 +36,10 @@ pub(super) const OPERATOR_ITEMS: &[&str] = &[
     "vector[3]",
 ];
 
-/// Adds the generators of assembly 1 to `out`, if the file defines it.
+/// Adds the generators of assembly 1 to `out`, if the file defines it. Fails with
+/// [`ErrorKind::Input`](crate::ErrorKind::Input) for an expression or an operator that is malformed
+/// or missing, and with [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) for too many operators
+/// or chains.
 pub(super) fn generators(
     limits: &ReadLimits,
     generators: &[GeneratorRow],
@@ -86,6 +89,7 @@ impl OperatorExpression<'_> {
         let mut product = self.list(lists.next().unwrap_or_default(), evaluated)?;
         for list in lists {
             let factors = self.list(list, evaluated)?;
+            // Before the product takes memory, which grows with each list.
             self.count(evaluated, product.len() * factors.len())?;
             let after = |last: Operator| factors.iter().map(move |first| last.after(first));
             product = product.into_iter().flat_map(after).collect();
@@ -128,6 +132,7 @@ impl OperatorExpression<'_> {
             let message = format!("operator {} is not in _pdbx_struct_oper_list", name());
             return Err(self.place.error(message).fix(FIX));
         };
+        // `Operator::new` refuses numbers that are missing or malformed, as NaN.
         let mut rows = [[f64::NAN; 4]; 3];
         for (value, text) in rows.as_flattened_mut().iter_mut().zip(*values) {
             *value = decimal::float(text).unwrap_or(f64::NAN);

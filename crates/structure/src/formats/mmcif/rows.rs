@@ -92,6 +92,8 @@ impl<'a> LoopRows<'a> {
         if !self.words.take(&mut self.edges[..wanted]) {
             return self.next_slowly();
         }
+        // Words that may be more than plain values are rare, so all of a row are looked at
+        // together.
         let edges = &self.edges[..wanted];
         let mut class = 0;
         for edge in edges.chunks_exact(2) {
@@ -151,6 +153,7 @@ impl<'a> LoopRows<'a> {
         Ok(true)
     }
 
+    /// The [`ErrorKind::Input`](crate::ErrorKind::Input) error of a loop that ends within a row.
     fn cut_short_error(&self) -> Error {
         let mut lexer = Lexer::from_pos(self.text, self.start);
         lexer.skip_blank();
@@ -231,7 +234,7 @@ fn word_mask(bytes: &[u8; 64]) -> u64 {
     let mut mask = 0;
     for (index, chunk) in bytes.as_chunks::<8>().0.iter().enumerate() {
         let chunk = u64::from_le_bytes(*chunk);
-        // Adding 0x5f carries into the high bit from 0x21 on.
+        // Adding 0x5f carries into the high bit from 0x21 on, the first byte that is no blank.
         let high = (((chunk & LOW7) + 0x5f5f_5f5f_5f5f_5f5f) | chunk) & HIGH;
         // Each term of the product moves one high bit to its position in the top byte.
         let bits = (high >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56;

@@ -12,8 +12,9 @@ use crate::text::at_line;
 /// Finds the B factors of the atoms that [`read`](super::read) reads from all models.
 ///
 /// # Errors
-/// Tabs separate the fields of an atom's line, which is named.
+/// [`ErrorKind::Input`](crate::ErrorKind::Input) if tabs separate the fields of an atom's line, which is named.
 pub(in crate::formats) fn b_factor_fields(text: &[u8]) -> Result<FieldsOfAtoms> {
+    // Columns 61 to 66.
     const COLUMNS: Range<usize> = 60..66;
     let mut fields = FieldsOfAtoms::default();
     let mut line_start = text_start(text);

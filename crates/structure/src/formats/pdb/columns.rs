@@ -151,7 +151,9 @@ pub(super) fn residue_number(field: &[u8]) -> Option<i32> {
     }
 }
 
-/// The most residues that a gap of a chain with hexadecimal numbers has.
+/// The most residues that a gap of a chain with hexadecimal numbers has: above the hundreds that
+/// chains lack, and far below 30,961, by which `A000` after 9999 would jump, which is 10,000 in
+/// hybrid-36.
 const HEXADECIMAL_GAP_MAX: i32 = 1_000;
 
 /// The number and the insertion code of the residue `key`, and whether the number has more digits than

@@ -44,7 +44,8 @@ use crate::{Models, ReadOptions, components, element};
 /// Reads the text of a PDB file into `table`, which is empty.
 ///
 /// # Errors
-/// A line that cannot be read, no atoms, or more than a limit allows.
+/// [`ErrorKind::Input`](crate::ErrorKind::Input) for a line that cannot be read, or no atoms;
+/// [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) for more than a limit allows.
 pub(super) fn read(text: &[u8], options: ReadOptions, table: &mut AtomTable) -> Result<()> {
     let limits = table.limits;
     let assembly = || Remark350::new(text, limits);
@@ -372,7 +373,7 @@ impl<'a> PdbReader<'a> {
     }
 
     /// The element of an atom whose line names none: by the columns of its name, the file's habit, and
-    /// whether the residue is one of a polymer.
+    /// whether the residue is one of a polymer. Notes in the table that elements were guessed.
     #[inline(never)]
     fn element_of_name(&mut self, name: [u8; 4]) -> u8 {
         self.table.guesses_elements = true;
@@ -486,7 +487,8 @@ impl<'a> PdbReader<'a> {
         self.table.start_run(run)
     }
 
-    /// Reads a record other than an atom; false if the rest of the file is not needed.
+    /// Reads a record other than an atom, or ignores it; false at END, and if the rest of the file
+    /// is not needed.
     fn read_other_record(&mut self, line: &'a [u8], offset: usize) -> Result<bool> {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         match line.first_chunk::<6>().unwrap_or(b"      ") {

@@ -13,6 +13,7 @@ impl PdbReader<'_> {
     /// models, or a number above all others if its place is the number of one.
     pub(super) fn next_model_number(&self) -> i32 {
         let ordinal = self.table.models.len() as i32 + 1;
+        // Saturating, as a file may have any number.
         match self.table.model(ordinal) {
             Some(_) => self.highest_model.saturating_add(1),
             None => ordinal,

@@ -43,6 +43,9 @@ impl<'a> Remark350<'a> {
     }
 
     /// Reads `line`, which is the rest of a line after `REMARK 350`. The line starts at `offset`.
+    /// Fails with [`ErrorKind::Input`](crate::ErrorKind::Input) for a line out of order or an
+    /// operator that is none, and with [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) for too
+    /// many operators or chains.
     pub(super) fn read_line(&mut self, line: &'a [u8], offset: usize) -> Result<()> {
         let line = line.trim_ascii();
         let mut words = line.split(u8::is_ascii_whitespace);

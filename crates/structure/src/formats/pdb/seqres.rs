@@ -59,6 +59,7 @@ impl Seqres {
             return;
         };
         let chain = names.intern(start[10..12].trim_ascii());
+        // Thirteen components of four columns each; what follows is none.
         let components = components.chunks(4).take(13).map(<[u8]>::trim_ascii);
         let components = components.filter(|name| !name.is_empty()).map(text8);
         let known = self.chains.entry(chain).or_default();

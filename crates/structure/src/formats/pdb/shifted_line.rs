@@ -9,10 +9,14 @@ use super::columns::{Columns, is_atom, padded, residue_number};
 use crate::decimal::{self, fixed8, int};
 use crate::text8::{Text8, text8};
 
-/// The most columns that a line is shifted by. The widest field after the serial number is a chain id.
+/// The most columns that a line is shifted by. The widest field after the serial number is a chain
+/// id, which may have nine letters then: shifted by more than a coordinate's width, a line is taken
+/// for damaged.
 const SHIFT_MAX: usize = 8;
 
-/// The most residues of a gap after which a number of five digits goes on from the one before.
+/// The most residues of a gap after which a number of five digits goes on from the one before:
+/// above the hundreds that chains lack. After a larger step the digits may be a chain id and a
+/// number.
 const GAP_MAX: i64 = 1_000;
 
 /// A line with its fields in the columns of the format.
@@ -139,6 +143,7 @@ fn unshifted(line: &[u8], shift: usize, last: LastResidue) -> Result<ShiftedLine
     let wide_number = int(wide).filter(|_| is_digits(wide));
     let continues = |number: i32| {
         let last = last.number.unwrap_or_default();
+        // A number of five digits is 10,000 at least, `GAP_MAX` above 9,000.
         last >= 9_000 && (0..=GAP_MAX).contains(&(i64::from(number) - i64::from(last)))
     };
     let as_number = wide_number.filter(|_| !is_chain || last.chain == line[21..22].trim_ascii());
@@ -171,6 +176,7 @@ fn unshifted(line: &[u8], shift: usize, last: LastResidue) -> Result<ShiftedLine
 /// coordinates into their columns.
 fn expanded(line: &[u8]) -> Option<ShiftedLine> {
     let mut columns = Vec::with_capacity(80);
+    // Eighty columns take no more bytes than that.
     for &byte in line.iter().take(80) {
         match byte {
             b'\t' => columns.resize(columns.len() / 8 * 8 + 8, b' '),
