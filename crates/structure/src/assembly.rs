@@ -121,6 +121,8 @@ impl Operator {
     /// Whether the rows have length one, are at right angles, and are right-handed. Files round
     /// the elements to six digits or more.
     fn is_rotation(&self) -> bool {
+        // Far above rounding; right angles are within 0.6 degrees. Mirrors and scales differ by
+        // much more.
         const TOLERANCE: f64 = 0.01;
         let [x, y, z] = self.rotation;
         let dot = |a: [f64; 3], b: [f64; 3]| a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
@@ -228,7 +230,7 @@ fn build(deposited: &Structure, generators: &Generators, limits: &ReadLimits) ->
 /// The structure of some `chains` of `structure`, which are ascending.
 ///
 /// # Errors
-/// There is no memory for it.
+/// [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) if there is no memory for it.
 pub(super) fn extract_chains(structure: &Structure, chains: Vec<u32>) -> Result<Structure> {
     let contents = contents_of_chains(structure);
     let mut total = AssemblySize::default();
@@ -241,7 +243,7 @@ pub(super) fn extract_chains(structure: &Structure, chains: Vec<u32>) -> Result<
 /// that of the first; UniProt accessions must have the same indices in all.
 ///
 /// # Errors
-/// There is no memory for them.
+/// [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) if there is no memory for them.
 pub(super) fn concatenate(structures: &[Structure]) -> Result<Structure> {
     let mut total = AssemblySize::default();
     let mut copied = Vec::new();
@@ -279,7 +281,8 @@ pub(super) fn copy_name(name: &str, number: u32) -> Arc<str> {
 /// is linear in the chains and the pairs, so generators that copy nothing cost nothing.
 ///
 /// # Errors
-/// There are more pairs than chains that an assembly may have.
+/// [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) if there are more pairs than chains that an assembly may
+/// have.
 fn copied_chains(
     deposited: &Structure,
     generators: &Generators,
@@ -344,7 +347,8 @@ struct AssemblySize {
 }
 
 impl AssemblySize {
-    /// Adds `copies` of some chains. Each factor is below 2^32, so a product fits.
+    /// Adds `copies` of some chains. Each factor is below 2^32, so a product fits; sums of many
+    /// saturate, and [`AssemblySize::check`] refuses them.
     fn add(&mut self, contents: &[ChainContents], chains: &[u32], copies: usize) {
         let sum = |count: fn(&ChainContents) -> usize| -> u64 {
             let counts = chains.iter().map(|&chain| count(&contents[chain as usize]));
@@ -385,7 +389,7 @@ impl AssemblySize {
 /// The position of an atom of the assembly.
 ///
 /// # Errors
-/// It is beyond the limit of coordinates.
+/// [`ErrorKind::Input`](crate::ErrorKind::Input) if it is beyond the limit of coordinates.
 fn moved(operator: &Operator, xyz: [i32; 3]) -> Result<[i32; 3]> {
     operator.apply(xyz).ok_or_else(|| {
         let limit = LIMIT_MILLI / 1000;

@@ -310,7 +310,8 @@ impl AtomTable {
     /// format does not have are empty.
     ///
     /// # Errors
-    /// The chain would be one too many.
+    /// [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) if the chain would be one too many, as all additions
+    /// to a table.
     pub(super) fn chain(&mut self, auth: &[u8], label: &[u8], entity: &[u8]) -> Result<u32> {
         let names = [auth, label, entity].map(|text| self.names.intern(text));
         self.chain_of_names(names)
@@ -542,10 +543,12 @@ pub(super) struct FieldsOfAtoms {
 }
 
 /// Makes room for `more` items, and doubles the memory of `items` at least, up to the limit `max` of
-/// the field `field`. The limit is checked here only, so that adding an item does not check it.
+/// the field `field`. The limit is checked here only, so that adding an item does not check it. An
+/// [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) error beyond the limit, and without memory.
 #[cold]
 #[inline(never)]
 fn grow<T>(items: &mut Vec<T>, more: usize, field: &str, max: u32, noun: &str) -> Result<()> {
+    // The atoms of a small protein, so that its table grows once.
     const LEAST: usize = 1 << 10;
     let len = items.len();
     let wanted = more.max(len).max(LEAST);

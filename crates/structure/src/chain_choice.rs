@@ -7,7 +7,7 @@ use super::model::{MISSING, Residue, Structure};
 use super::text::quoted;
 use crate::{Error, Result};
 
-/// Chain names that a message lists.
+/// The chain names that a message lists at most: large assemblies have hundreds.
 const LISTED_MAX: usize = 20;
 
 /// A name for each of a structure's chains, by its author's id and its label id: the author's id. Where chains share that, as the parts of a
@@ -93,6 +93,7 @@ impl Structure {
         let mut ligands = std::mem::take(&mut self.ligands);
         let author = std::sync::Arc::clone(&self.chains[kept[0] as usize].auth_asym_id);
         ligands.retain(|ligand| ligand.auth_asym_id == author);
+        // Numbered from 0 again, as those of other chains are gone.
         let mut molecules = HashMap::new();
         for ligand in &mut ligands {
             let next = molecules.len() as u32;

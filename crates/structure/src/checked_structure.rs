@@ -22,7 +22,7 @@ impl CheckedStructure {
     /// The largest absolute value of a coordinate, in 0.001 A: 100,000 A.
     pub const COORDINATE_MAX: i32 = LIMIT_MILLI;
 
-    /// The largest number of chains.
+    /// The largest number of chains: kernels have 19 bits for one more.
     pub const CHAINS_MAX: usize = 524_287;
 
     /// Checks a structure, in time that is linear in its size.
@@ -124,7 +124,9 @@ fn have_radii<'a>(classes: impl Iterator<Item = &'a AtomClass>, count: u8) -> bo
     classes.fold(true, |all, class| all & class.has_radius(count))
 }
 
-/// Whether the atoms and chains that residues refer to exist.
+/// Whether the atoms and chains that residues refer to exist, and the columns have the lengths that
+/// kernels rely on; else an [`ErrorKind::Input`](crate::ErrorKind::Input) error. It names the first
+/// part that is wrong.
 fn check_parts(structure: &Structure) -> Result<()> {
     let atoms = structure.xyz.len();
     let chains = structure.chains.len();

@@ -166,7 +166,8 @@ impl Findings {
         }
     }
 
-    /// Rejects the first finding of a check in `strict`.
+    /// An [`ErrorKind::Input`](crate::ErrorKind::Input) error for the first finding of a check in
+    /// `strict`.
     pub(super) fn reject(&self, strict: CheckSet) -> Result<()> {
         match self.0.iter().find(|finding| strict.contains(finding.check)) {
             None => Ok(()),

@@ -11,7 +11,7 @@ use super::formats::mmcif::{CifValues, each_row};
 use super::text8::{Text8, text8};
 use crate::{Error, Result};
 
-/// The most atoms of a component, hydrogens included.
+/// The most atoms of a component, hydrogens included: their indices have 16 bits.
 const ATOMS_MAX: usize = u16::MAX as usize;
 
 /// The most atoms of a component of a structure's own file, and half of its most bonds, as each ligand is
@@ -114,7 +114,8 @@ impl ComponentRows {
 /// Parses a dictionary in mmCIF: the atoms and bonds of all components.
 ///
 /// # Errors
-/// The text is no CIF, has no component, or a component is not complete.
+/// [`ErrorKind::Input`](crate::ErrorKind::Input): the text is no CIF, has no component, or a component is not
+/// complete.
 fn parse(text: &[u8]) -> Result<ComponentMap> {
     let mut rows = ComponentRows::default();
     let categories: [(&str, &[&str]); 2] = [
@@ -159,7 +160,8 @@ impl RawComponent {
     /// their indices.
     ///
     /// # Errors
-    /// There are too many atoms, or a bond is of an atom that the component lacks.
+    /// [`ErrorKind::Input`](crate::ErrorKind::Input) if there are too many atoms, or a bond is of an atom that the
+    /// component lacks.
     fn finish(self, id: &Text8) -> Result<DictionaryComponent> {
         let broken = |what: String| {
             let id = String::from_utf8_lossy(id.trim_ascii_end()).into_owned();

@@ -175,6 +175,7 @@ struct ComponentTable {
 impl ComponentTable {
     fn parse() -> Self {
         let count = rows().count() + simulation_names().count();
+        // At most a quarter is taken, so that few ids share a slot.
         let slot_count = (count * 4).next_power_of_two();
         let empty = Component::without_parent(PolymerKind::Cap);
         let mut table = ComponentTable {
@@ -223,7 +224,8 @@ impl ComponentTable {
         (*found == id && id != BLANK).then_some(component)
     }
 
-    /// The slot that holds `id`, or the free one for it.
+    /// The slot that holds `id`, or the free one for it: the first from the highest bits of the
+    /// product with 2^64 over the golden ratio on (Fibonacci hashing).
     fn slot(&self, id: Text8) -> usize {
         let hash = u64::from_le_bytes(id).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mut slot = (hash >> self.shift) as usize;
@@ -234,6 +236,10 @@ impl ComponentTable {
     }
 }
 
+/// The id and the component of a row of `components.tsv`: id, kind, parents and one-letter code.
+///
+/// # Panics
+/// If the kind is not A, N or C.
 fn parse_row(row: &str) -> (Text8, Component) {
     let mut columns = row.split('\t');
     let mut next = || columns.next().unwrap_or_default();

@@ -48,7 +48,9 @@ impl Compression {
     /// Unpacks a whole file into `text`.
     ///
     /// # Errors
-    /// The data is damaged or cut short, or unpacks to more than a limit allows.
+    /// [`ErrorKind::Input`](crate::ErrorKind::Input) if the data is damaged or cut short,
+    /// [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) if it unpacks to more than a limit allows, or if there
+    /// is no memory.
     pub(super) fn unpack(
         self,
         bytes: &[u8],
@@ -61,7 +63,8 @@ impl Compression {
             Compression::Zstd => ("zstd", zstd::claimed_size(bytes), zstd::unpack_error),
         };
         let max = limits.unpacked_bytes_max(bytes.len());
-        // A size that is corrupt must not reserve gigabytes.
+        // A size that is corrupt must not reserve gigabytes. Files of structures rarely unpack to
+        // sixteen times their size; those that do are read in steps.
         let size = claimed.min(bytes.len() as u64 * 16);
         if self == Compression::Gzip
             && size == claimed

@@ -81,7 +81,8 @@ impl Conformers {
         let ours = conformers
             .iter()
             .filter(|conformer| conformer.residue == residue);
-        for (conformer, rank) in ours.zip((1..=u8::MAX).chain(std::iter::repeat(u8::MAX))) {
+        // There are as many ranks as altlocs.
+        for (conformer, rank) in ours.zip(1..=u8::MAX) {
             rank_of_altloc[usize::from(conformer.altloc)] = rank;
         }
         rank_of_altloc[0] = 0;
@@ -107,7 +108,7 @@ impl Conformers {
         Some((residue, &self.chosen))
     }
 
-    /// Lists the conformers in file order.
+    /// Lists the conformers of the site in file order, each with the sum of its atoms' occupancies.
     fn sum_occupancies(&mut self) {
         self.conformers.clear();
         for &(residue, atom) in &self.atoms {

@@ -32,8 +32,8 @@ pub(super) fn fixed8<const N: usize>(fields: [u64; N]) -> Option<[i32; N]> {
 fn fixed8_unchecked(columns: u64) -> (i32, u64) {
     const HIGH: u64 = 0x8080_8080_8080_8080;
     let digits = columns ^ u64::from_le_bytes(*b"00000000");
-    // The high bit of each byte that is not a digit. Carries out of bytes beyond ASCII can only
-    // set more high bits.
+    // The high bit of each byte that is not a digit: 0x76 and 10 are 0x80. Carries out of bytes
+    // beyond ASCII can only set more high bits.
     let other = (digits.wrapping_add(0x7676_7676_7676_7676) | digits) & HIGH;
     // All bits of each of the first four bytes that is not a digit. These bytes must come before the
     // digits and be blanks; the last of them may be a minus.
@@ -45,7 +45,8 @@ fn fixed8_unchecked(columns: u64) -> (i32, u64) {
     let bad_sign = if sign == minus { 0 } else { sign };
     // Of the last four bytes, the first must be the point and the others digits.
     let bad_point = u64::from((columns >> 32) as u8 ^ b'.') | (other >> 32 ^ 0x80);
-    // Remove the point, then combine pairs of digits three times.
+    // Remove the point, then combine pairs of digits three times: each factor adds 10, 100 or
+    // 10,000 times the higher digits, which are in the lower bytes, to those after them.
     let eight = (digits & !blank & 0xffff_ffff) << 8 | digits >> 40 << 40;
     let two = eight.wrapping_mul(2561) >> 8 & 0x00ff_00ff_00ff_00ff;
     let four = two.wrapping_mul(6_553_601) >> 16 & 0x0000_ffff_0000_ffff;
@@ -284,6 +285,7 @@ pub(super) fn int(text: &[u8]) -> Option<i32> {
         [b'+', digits @ ..] => (false, digits),
         _ => (false, text),
     };
+    // More than ten digits do not fit in 32 bits, and ten fit in 64.
     if digits.is_empty() || digits.len() > 10 {
         return None;
     }

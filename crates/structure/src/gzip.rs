@@ -81,12 +81,16 @@ fn has_member(rest: &mut impl BufRead) -> io::Result<bool> {
     }
 }
 
-/// The longest name in the header of a member that is unpacked in one call.
+/// The longest name in the header of a member that is unpacked in one call: that of a path of
+/// Linux. A damaged header is not searched to the end of the file.
 const NAME_BYTES_MAX: usize = 4096;
 
 /// Unpacks a file whose only member has `size` bytes in one call, which is 1.6 times as fast as a
 /// stream. Returns false if the file may have other members, trailing bytes or a header with more
-/// than a name; `text` then holds unspecified bytes.
+/// than a name, or is damaged; `text` then holds unspecified bytes, and the stream finds the error.
+///
+/// # Errors
+/// [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) if there is no memory for the text.
 pub(super) fn unpack_only_member(
     bytes: &[u8],
     size: u64,

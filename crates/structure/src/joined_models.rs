@@ -13,13 +13,15 @@ use super::residue_runs::{ModelRuns, RESIDUE_ATOMS_MAX};
 use super::structure_builder::{SAME_PLACE, distance, is_within};
 use crate::{Error, Result};
 
-/// How many atoms of the second model are compared with the first model.
+/// How many atoms of the second model are compared with the first model: a dozen residues show
+/// whether it is a copy, and a reader of the first model alone does not look farther.
 pub(super) const COMPARED_ATOMS: usize = 100;
 
 /// The fewest heavy atoms of the second model that are compared; fewer show nothing.
 const COMPARED_ATOMS_MIN: usize = 10;
 
-/// Distances within two copies of a molecule differ by less than this on average, in 0.001 A.
+/// Distances within two copies of a molecule differ by less than this on average, in 0.001 A. The
+/// models of an ensemble differ by more, or are in one place.
 const COPY_DIFFERENCE_MAX: f64 = 500.0;
 
 /// The names of chains of models that are joined: the second chain `A` is `A-2`. Copies are counted by

@@ -18,7 +18,7 @@ use super::residue_runs::ModelRuns;
 use super::structure_builder::{SAME_PLACE, is_within};
 use super::text8::Text8;
 
-/// Linked atoms are closer than this, in 0.001 A.
+/// Linked atoms are closer than this, in 0.001 A (docs/METHODS.md, "Ligands, ions and glycans").
 const LINK: i64 = 1_700;
 
 /// Collects the ligands of a model, and finds the links between them.
@@ -86,8 +86,8 @@ impl LinkFinder {
         }
     }
 
-    /// Finds the links. `polymer` has the offsets of the runs that are polymer, `structure` their
-    /// atoms.
+    /// Finds the links: stated ones first, then those of near atoms, then glycans. `polymer` has
+    /// the offsets of the runs that are polymer, `structure` their atoms.
     pub(super) fn find(
         self,
         model: ModelRuns,

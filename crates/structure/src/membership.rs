@@ -20,7 +20,8 @@ use super::residue_runs::{ModelRuns, RESIDUE_ATOMS_MAX, ResidueNumber, ResidueRu
 use super::structure_builder::{LINK, is_within};
 use super::text8::Text8;
 
-/// The most residues in a row that are compared because they have the same number, which bounds the time.
+/// The most residues in a row that are compared because they have the same number, which bounds the
+/// time. A site has a few components.
 pub(super) const SITE_RESIDUES_MAX: usize = 8;
 
 /// The facts on a chain that decide whether its candidates are certain.

@@ -85,8 +85,9 @@ impl PolymerSelector {
     /// in the file, for errors. Sorts the table's runs by model, and adds the parts of split chains to it.
     ///
     /// # Errors
-    /// No model has polymer, a residue of one has no number, a model holds copies, a B factor is no pLDDT,
-    /// or there are too many chains.
+    /// [`ErrorKind::Input`](crate::ErrorKind::Input) if no model has polymer, a residue of one has no number, a
+    /// model holds copies, or a B factor is no pLDDT; [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) if there
+    /// are too many chains, or there is no memory.
     pub(super) fn select<'a>(
         &mut self,
         table: &mut AtomTable,
@@ -202,7 +203,9 @@ impl PolymerSelector {
         atoms.any(|atom| is_heavy(atom.element))
     }
 
-    /// Builds the structure of a model from its candidates, which must belong to the polymer.
+    /// Builds the structure of a model from its candidates, which must belong to the polymer, in
+    /// two passes: amino acids get rows, and the atoms of all others follow. Caps that files have
+    /// among the atoms of a residue come at the place of that residue.
     fn build(
         &mut self,
         model: ModelRuns,
@@ -242,7 +245,8 @@ impl PolymerSelector {
         Ok(structure)
     }
 
-    /// The candidates of the site that starts with candidate `first`.
+    /// The candidates of the site that starts with candidate `first`: those after it with its
+    /// number and chain, while none of them shares an altloc with another.
     fn site(&self, model: ModelRuns, first: usize) -> Range<usize> {
         let number = self.candidates.number(model, first);
         let chain = |candidate: usize| self.candidates.residues[candidate].data.chain;

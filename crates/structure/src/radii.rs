@@ -177,8 +177,10 @@ pub fn has_listed_no_atom(radii: Radii) -> bool {
 }
 
 impl RadiusSet {
+    /// A set of the atoms that are `listed`, and of elements for all others.
+    ///
     /// # Errors
-    /// There are too many different radii.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if there are too many different radii.
     fn new(
         name: &str,
         text: &str,

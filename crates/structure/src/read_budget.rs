@@ -48,7 +48,8 @@ pub struct BudgetShare {
     bytes: u64,
 }
 
-/// The least number of bytes that is read at once from a source larger than its stated size.
+/// The least number of bytes that is read at once from a source larger than its stated size, so
+/// that a pipe, whose size is 0, takes few steps.
 const STEP_BYTES_MIN: u64 = 64 << 10;
 
 impl BudgetShare {
@@ -121,6 +122,8 @@ impl BudgetShare {
         refused: impl Fn(std::io::Error) -> Error,
     ) -> Result<bool> {
         bytes.clear();
+        // One byte more than the stated size shows whether there are more, one more than `max`
+        // whether there are too many.
         let mut step = size.min(max) + 1;
         loop {
             self.grow(step);
@@ -133,6 +136,7 @@ impl BudgetShare {
             if len > max {
                 return Ok(false);
             }
+            // As many again, so that the steps are few.
             step = len.max(STEP_BYTES_MIN).min(max + 1 - len);
         }
     }

@@ -208,8 +208,10 @@ impl Reader {
         self.read_unpacked(text, format, text.len(), false)
     }
 
-    /// Reads plain text of a known format, of a file of `file_bytes` as packed. `is_assembly` is whether the
-    /// file's name says that its models are parts of an assembly.
+    /// Reads plain text of a known format, of a file of `file_bytes` as packed. `is_assembly` is
+    /// whether the file's name says that its models are parts of an assembly. Findings that are not
+    /// allowed end it before an assembly takes memory; chemistry comes last, as it is of the atoms
+    /// that are left.
     fn read_unpacked(
         &mut self,
         text: &[u8],
@@ -294,7 +296,8 @@ fn name_ends_as_assembly(name: &str) -> bool {
     ending.is_some_and(|ending| ending.eq_ignore_ascii_case("pdb1"))
 }
 
-/// The format by the name or the content. The error guesses what else the file is.
+/// The format by the name or the content. The [`ErrorKind::Input`](crate::ErrorKind::Input) error
+/// guesses what else the file is.
 fn format_of(name: &str, text: &[u8]) -> Result<Format> {
     Format::of_file(name, text).ok_or_else(|| {
         let names: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();

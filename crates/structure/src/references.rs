@@ -82,6 +82,7 @@ impl UniprotReferences {
             let stretch = stretches.get(index)?;
             (stretch.first <= number).then_some(stretch.reference)
         });
+        // Saturating, as the file may state any numbers.
         let reference = &self.all[covering.min()? as usize];
         let offset = number.saturating_sub(reference.first);
         let position = reference.position.saturating_add(offset);
@@ -90,6 +91,8 @@ impl UniprotReferences {
 }
 
 /// Cuts overlapping stretches, so that each number belongs to the first reference that covers it.
+/// Between two bounds in succession one reference counts: the lowest in the heap of those that are
+/// open there. So many that overlap take little more than linear time.
 fn disjoint(mut stretches: Vec<Stretch>) -> Vec<Stretch> {
     if let [_] = stretches[..] {
         return stretches;

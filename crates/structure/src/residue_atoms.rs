@@ -94,7 +94,8 @@ pub(super) fn cap_component(is_start: bool) -> &'static Component {
 
 impl ResidueAtoms {
     /// Resolves the names of the atoms of a residue `comp`, none of them hydrogen. Returns its
-    /// component.
+    /// component. Elements come first, as they tell oxygens; repeated names last, as renaming may
+    /// make some.
     pub(super) fn resolve(
         &mut self,
         comp: Text8,

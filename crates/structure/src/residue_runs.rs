@@ -115,7 +115,8 @@ impl<T> ResidueRuns<T> {
         }
     }
 
-    /// The residue that a run continues; `None` if it starts one.
+    /// The residue that a run continues; `None` if it starts one. Most runs have a number above all
+    /// before, and need no table of names.
     fn find(&mut self, model: ModelRuns, run: &AtomRun) -> Option<u32> {
         if run.seq > self.highest.get(run.chain).flatten() {
             return None;

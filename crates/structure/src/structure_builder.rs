@@ -17,7 +17,7 @@ use super::residue_template::ResidueTemplates;
 use super::text8::Text8;
 use crate::{Error, Result};
 
-/// Atoms closer than this are linked, in 0.001 A.
+/// Atoms of a bond of the backbone are closer than this, in 0.001 A (docs/METHODS.md).
 pub(super) const LINK: i64 = 2_000;
 
 /// Atoms closer than this are in one place, in 0.001 A: they are alternates or copies of each other. No bond
@@ -25,7 +25,7 @@ pub(super) const LINK: i64 = 2_000;
 pub(super) const SAME_PLACE: i64 = 1_000;
 
 /// Residues without both C and N are linked if their alpha carbons are closer than this, in
-/// 0.001 A.
+/// 0.001 A (docs/METHODS.md): those of a peptide bond are 3.8 A apart.
 pub(super) const CA_LINK: i64 = 4_300;
 
 /// The site of a residue, and what was chosen or left out there.
@@ -126,7 +126,7 @@ impl<'a> StructureBuilder<'a> {
     /// Makes room for residues and atoms.
     ///
     /// # Errors
-    /// There is no memory for them.
+    /// [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) if there is no memory for them.
     pub(super) fn reserve(&mut self, residues: usize, atoms: usize) -> Result<()> {
         let structure = &mut self.structure;
         reserve(&mut structure.residues, residues)?;
@@ -134,7 +134,8 @@ impl<'a> StructureBuilder<'a> {
         structure.reserve_atoms(atoms)
     }
 
-    /// Adds the residue of a site with its atoms, none of them hydrogen.
+    /// Adds the residue of a site with its atoms, none of them hydrogen. Nearly all match the
+    /// template of their component; what was added for one that does not is taken back.
     pub(super) fn add(
         &mut self,
         site: Site,
@@ -373,7 +374,7 @@ impl<'a> StructureBuilder<'a> {
     }
 
     /// Takes B factors for pLDDT, and multiplies those of a structure that are all from 0 to 1 by
-    /// 100.
+    /// 100. An [`ErrorKind::Input`](crate::ErrorKind::Input) error if one is not from 0 to 100.
     fn take_as_plddt(&mut self) -> Result<()> {
         let structure = &mut self.structure;
         structure.b_factor_kind = BFactorKind::Plddt;

@@ -14,7 +14,8 @@ use super::structure_builder::{distance, is_within};
 use super::text::FilePlace;
 use crate::{Error, Result};
 
-/// A longer bond of the backbone crosses the border of the simulation's cell, in 0.001 A.
+/// A longer bond of the backbone crosses the border of the simulation's cell, in 0.001 A. Bonds of
+/// less than 2 A stretch far less in a simulation, and cells are far wider.
 const BOND_MAX: i64 = 5_000;
 
 /// The structure of a file whose atoms are those of a trajectory.

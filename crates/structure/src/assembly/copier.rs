@@ -76,7 +76,7 @@ impl<'a> ChainCopier<'a> {
     /// title, are those of the first source.
     ///
     /// # Errors
-    /// There is no memory for `total`.
+    /// [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) if there is no memory for `total`.
     pub(super) fn new(sources: &'a [&'a Structure], total: AssemblySize) -> Result<Self> {
         let first = sources[0];
         let mut built = Structure {
@@ -114,7 +114,7 @@ impl<'a> ChainCopier<'a> {
     /// Makes all copies: their residues first, and then the atoms without a row.
     ///
     /// # Errors
-    /// An operator moves an atom beyond the limit of coordinates.
+    /// [`ErrorKind::Input`](crate::ErrorKind::Input) if an operator moves an atom beyond the limit of coordinates.
     pub(super) fn copy(mut self, generated: &[GeneratorCopies]) -> Result<Structure> {
         let mut copies: Vec<GeneratedCopy> =
             generated.iter().flat_map(GeneratorCopies::copies).collect();

@@ -63,7 +63,8 @@ pub(super) fn copies(
     Ok(built)
 }
 
-/// Refuses an assembly of more atoms than the limit, without listing the copies. It has
+/// Refuses an assembly of more atoms than the limit with an
+/// [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) error, without listing the copies. It has
 /// `other_atoms` atoms already.
 fn check_atoms(
     ligands: &[Ligand],

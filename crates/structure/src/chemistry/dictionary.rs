@@ -57,6 +57,7 @@ impl Components {
         parse: impl FnOnce() -> Result<ComponentMap>,
     ) -> Result<Components> {
         static ALL: Mutex<Vec<&'static Dictionary>> = Mutex::new(Vec::new());
+        // Locked while it is parsed, so that threads that want the same one do not all parse it.
         let mut all = ALL.lock();
         let is_same = |known: &&&Dictionary| known.fingerprint == fingerprint && known.name == name;
         if let Some(known) = all.iter().find(is_same) {

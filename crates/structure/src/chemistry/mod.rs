@@ -115,7 +115,7 @@ impl Chemistry {
                 table::residue(&residue.parent_comp_id).filter(|_| residue.is_standard())
             });
             builder.add(known, &residue.comp_id, atoms);
-            // The direction of the hydrogen of N follows from the residue before.
+            // The direction of the hydrogen of N follows from the carbon of the residue before too.
             let before = carbonyl.filter(|_| !residue.break_before);
             if let Some(carbon) = before
                 && builder.is_donor(residue.n)
@@ -416,7 +416,9 @@ impl Builder {
         }
     }
 
-    /// Adds all ligands, whose first atoms are `starts`.
+    /// Adds all ligands, whose first atoms are `starts`: first what components state, then by
+    /// geometry the molecules of which a ligand has no component. Those need all their atoms, as
+    /// bonds lead from one ligand to another; what is found of known ligands is dropped.
     fn add_ligands(&mut self, ligands: &[Ligand], starts: &[usize]) {
         let mut molecules: BTreeMap<u32, LinkedLigands> = BTreeMap::new();
         for (index, (ligand, &start)) in ligands.iter().zip(starts).enumerate() {

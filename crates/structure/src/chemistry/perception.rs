@@ -22,7 +22,8 @@ const ATOMS_MAX: usize = 4_000;
 /// Atoms that are farther apart than the sum of their covalent radii and this are not bonded, in A
 /// (Open Babel).
 const BOND_TOLERANCE: f64 = 0.45;
-/// Atoms that are nearer than this are not bonded, but in one place.
+/// Atoms that are nearer than this, in A, are not bonded, but in one place: bonds of heavy atoms
+/// have more than 1 A.
 const BOND_MIN: f64 = 0.4;
 /// More bonds of an atom are no chemistry: atoms of a crowd have none.
 pub(super) const BONDS_MAX: usize = 8;
@@ -30,18 +31,21 @@ pub(super) const BONDS_MAX: usize = 8;
 const RING_BONDS_MAX: usize = 4;
 /// The atoms of an aromatic ring are within this of their plane, in A.
 const RING_PLANE: f64 = 0.1;
-/// The longest bond of an aromatic ring of C, N and O, and one with S, in A.
+/// The longest bond of an aromatic ring of C, N and O, and one with S, in A (docs/METHODS.md).
 const RING_BOND: f64 = 1.51;
 const RING_BOND_SULFUR: f64 = 1.80;
 /// A bond of C and O that is shorter is a double bond, or that of a carboxylate, in A.
 const CARBONYL: f64 = 1.30;
 /// A bond of C and N that is shorter is a triple bond, in A.
 const NITRILE: f64 = 1.20;
-/// An atom with three neighbours is flat if it is within this of their plane, in A.
+/// An atom with three neighbours is flat if it is within this of their plane, in A: half of what a
+/// tetrahedral one with bonds of 1.5 A is above it.
 const FLAT: f64 = 0.25;
-/// A bond of C and N that is longer is one of an amine, in A.
+/// A bond of C and N that is longer is one of an amine, in A: single bonds have 1.47 A, those of
+/// amides and anilines 1.33 to 1.38 A.
 const AMINE: f64 = 1.40;
-/// An atom with two neighbours has the wider angle of a flat one, in degrees.
+/// An atom with two neighbours has the wider angle of a flat one, in degrees: between 120 and the
+/// 109 to 114 of a tetrahedral one.
 const TETRAHEDRAL_MAX: f64 = 117.0;
 /// A nitrogen of a ring of six atoms has a hydrogen if the ring's angle is wider, in degrees: it is
 /// 125 with one and 116 to 120 without (Singh 1965).
@@ -190,7 +194,7 @@ impl<'a> Molecule<'a> {
         // Sorted by x, so that few of the atoms of a large ligand are compared.
         let mut sorted: Vec<u32> = (0..xyz.len() as u32).collect();
         sorted.sort_unstable_by_key(|&atom| (xyz[atom as usize][0], atom));
-        // Iodine has the largest radius.
+        // Iodine has the largest radius. Atoms farther apart along x are bonded to none.
         let reach = 2.0 * covalent_radius(53) + BOND_TOLERANCE;
         for (index, &one) in sorted.iter().enumerate() {
             for &other in &sorted[index + 1..] {
@@ -506,7 +510,9 @@ impl<'a> Molecule<'a> {
         rings
     }
 
-    /// Follows bonds from the last atom of a path, whose first atom is the lowest.
+    /// Follows bonds from the last atom of a path, whose first atom is the lowest, up to six atoms.
+    /// Adds the rings that close to `rings`, each once: a path and its reverse have the same atoms,
+    /// which `found` keeps.
     fn extend_ring(
         &self,
         path: &mut Vec<u32>,

@@ -5,7 +5,8 @@ use super::roles::Roles;
 use super::vectors::{cosine, difference};
 use std::collections::HashMap;
 
-/// The largest distance of a water from its partners, in 0.001 A.
+/// The largest distance of a water from its partners, in 0.001 A: that of
+/// [`ReadOptions::water_reach`](crate::ReadOptions::water_reach).
 const REACH_MAX: u32 = 5_000;
 /// Polar atoms are at least this far from the water, in 0.001 A: nearer ones clash or are bonded.
 const NEAREST: i32 = 2_500;
@@ -141,9 +142,9 @@ impl<'a> PolarAtoms<'a> {
         is_near && (roles.contains(Roles::ACCEPTOR) || self.points_at(atom, water))
     }
 
-    /// Whether the hydrogen of a donor, where it comes nearest to the water, has a wide angle. METHODS.md has
-    /// the rule: along the line from the atoms that are bonded to the donor, or at 109.5 degrees from the
-    /// only one.
+    /// Whether the hydrogen of a donor, where it comes nearest to the water, has a wide angle. The
+    /// water is [`NEAREST`] away at least. METHODS.md has the rule: along the line from the atoms
+    /// that are bonded to the donor, or at 109.5 degrees from the only one.
     fn points_at(&self, donor: u32, water: [i32; 3]) -> bool {
         let Some((bonded, has_several)) = self.bonded.get(&donor) else {
             return true;
@@ -163,7 +164,8 @@ impl<'a> PolarAtoms<'a> {
         // The triangle of donor, hydrogen and water.
         let bond = HYDROGEN_BOND_LENGTH;
         let square = distance * distance + bond * bond - 2.0 * distance * bond * at_donor;
-        let at_hydrogen = (bond - distance * at_donor) / square.max(1.0).sqrt();
+        // Above 0, as the water is farther away than the hydrogen.
+        let at_hydrogen = (bond - distance * at_donor) / square.sqrt();
         at_hydrogen < DONOR_COSINE_MAX
     }
 

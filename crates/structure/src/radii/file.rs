@@ -9,7 +9,7 @@ use crate::text8::{Text8, text8};
 use crate::{Error, Result};
 use tapeloop_error::internal::excerpt;
 
-/// The most bytes of a file.
+/// The most bytes of a file. Those of FreeSASA have a few kilobytes.
 const BYTES_MAX: usize = 1 << 20;
 /// The most bytes of a line, as in FreeSASA.
 const LINE_BYTES_MAX: usize = 256;
@@ -17,9 +17,9 @@ const LINE_BYTES_MAX: usize = 256;
 const NAME_BYTES_MAX: usize = 8;
 /// The most different radii: an [`AtomClass`](crate::AtomClass) has six bits for the index of one.
 const RADII_MAX: usize = 63;
-/// The radii that an atom may have, in 0.001 A.
+/// The radii that an atom may have, in 0.001 A (docs/LIMITS.md).
 const RADIUS: RangeInclusive<u32> = 100..=3300;
-/// Kernels take radii that differ by less than this, in 0.001 A.
+/// Kernels take radii that differ by less than this, in 0.001 A (docs/LIMITS.md).
 const RADIUS_SPAN: u32 = 1900;
 
 /// A section of a file.
@@ -122,7 +122,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<ListedAtom>> {
 /// Checks the number of different radii, those of elements included.
 ///
 /// # Errors
-/// There are more than fit.
+/// [`ErrorKind::Config`](crate::ErrorKind::Config) if there are more than fit.
 pub(super) fn check_count(radii: usize) -> Result<()> {
     if radii > RADII_MAX {
         let message = format!(
@@ -133,7 +133,8 @@ pub(super) fn check_count(radii: usize) -> Result<()> {
     Ok(())
 }
 
-/// Checks that the radii differ by less than tables of kernels hold.
+/// An [`ErrorKind::Config`](crate::ErrorKind::Config) error unless the radii differ by less than
+/// kernels take.
 fn check_span(types: &HashMap<&str, AtomType>) -> Result<()> {
     let radii = types.values().map(|(radius, _)| *radius);
     let (least, most) = (radii.clone().min(), radii.max());
@@ -148,7 +149,7 @@ fn check_span(types: &HashMap<&str, AtomType>) -> Result<()> {
     }
 }
 
-/// A line of types: name, radius and class.
+/// A line of types: name, radius and class. The error is what is wrong, and what to do about it.
 fn parse_type<'a>(fields: &[&'a str]) -> Result<(&'a str, AtomType), (String, &'static str)> {
     const FORM: &str = "write a name, a radius in A and a class: C_ALI 1.87 apolar";
     let &[name, radius, class] = fields else {
@@ -181,7 +182,8 @@ fn parse_type<'a>(fields: &[&'a str]) -> Result<(&'a str, AtomType), (String, &'
     Ok((name, (rounded as u32, is_polar)))
 }
 
-/// A line of atoms: component or ANY, name and type.
+/// A line of atoms: component or ANY, name and type. The error is what is wrong, and what to do
+/// about it.
 fn parse_atom(
     fields: &[&str],
     types: &HashMap<&str, AtomType>,
