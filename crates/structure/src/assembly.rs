@@ -87,7 +87,8 @@ impl Generators {
     }
 }
 
-/// Refuses more operators than an assembly may have.
+/// Refuses more operators than an assembly may have, with an
+/// [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) error.
 pub(super) fn check_operators(count: usize, limits: &ReadLimits) -> Result<()> {
     let what = || "assembly 1 has too many operators";
     check("operators_max", limits.operators_max, count as u64, what)
@@ -196,7 +197,8 @@ pub(super) fn build_all(
 }
 
 /// Builds assembly 1 of a deposited structure: a copy of each chain for each operator of its
-/// generators, then of ligands and waters. Checks the size of the chains before they are copied.
+/// generators, then of ligands and waters. Checks the size of the chains before they are copied. An
+/// [`ErrorKind::Input`](crate::ErrorKind::Input) error if no atom is copied.
 fn build(deposited: &Structure, generators: &Generators, limits: &ReadLimits) -> Result<Structure> {
     let contents = contents_of_chains(deposited);
     let mut total = AssemblySize::default();
@@ -360,7 +362,8 @@ impl AssemblySize {
         self.chains = self.chains.saturating_add(sum(|_| 1));
     }
 
-    /// Checks the size of an assembly against the limits, before it takes memory.
+    /// Checks the size of an assembly against the limits, before it takes memory; else an
+    /// [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) error.
     fn check(&self, limits: &ReadLimits) -> Result<()> {
         let (atoms_max, residues_max) = (limits.assembly_atoms_max, limits.assembly_residues_max);
         let what = |count, unit| move || format!("assembly 1 has {count} {unit}");

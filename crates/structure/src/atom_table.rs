@@ -310,8 +310,7 @@ impl AtomTable {
     /// format does not have are empty.
     ///
     /// # Errors
-    /// [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) if the chain would be one too many, as all additions
-    /// to a table.
+    /// [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) if the chain would be one too many.
     pub(super) fn chain(&mut self, auth: &[u8], label: &[u8], entity: &[u8]) -> Result<u32> {
         let names = [auth, label, entity].map(|text| self.names.intern(text));
         self.chain_of_names(names)
@@ -374,7 +373,7 @@ impl AtomTable {
     /// Adds a model, whose number no other has, and returns its index.
     ///
     /// # Errors
-    /// The model is one too many.
+    /// [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) if the model is one too many.
     pub(super) fn add_model(&mut self, number: i32) -> Result<u32> {
         let (max, count) = (self.limits.models_max, self.models.len() as u64 + 1);
         check("models_max", max, count, || "the file has too many models")?;
@@ -396,7 +395,7 @@ impl AtomTable {
     /// Adds a link that the file states.
     ///
     /// # Errors
-    /// The link is one too many.
+    /// [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) if the link is one too many.
     pub(super) fn add_link(&mut self, link: StatedLink) -> Result<()> {
         let (max, count) = (self.limits.residues_max, self.links.len() as u64 + 1);
         check("residues_max", max, count, || "the file has too many links")?;
@@ -441,7 +440,7 @@ impl AtomTable {
     /// Starts a run. The atoms pushed from now on belong to it.
     ///
     /// # Errors
-    /// The run is one too many.
+    /// [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) if the run is one too many.
     pub(super) fn start_run(&mut self, run: AtomRun) -> Result<()> {
         self.end_run();
         if self.runs.len() == self.runs.capacity() {
@@ -456,7 +455,7 @@ impl AtomTable {
     /// Adds an atom to the last run.
     ///
     /// # Errors
-    /// The atom is one too many.
+    /// [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) if the atom is one too many.
     #[inline(always)]
     pub(super) fn push(&mut self, atom: Atom) -> Result<()> {
         self.altlocs |= atom.altloc;
@@ -477,7 +476,7 @@ impl AtomTable {
     /// Adds atoms to the last run.
     ///
     /// # Errors
-    /// The atoms are too many.
+    /// [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) if the atoms are too many.
     #[inline]
     pub(super) fn extend(&mut self, atoms: impl ExactSizeIterator<Item = Atom>) -> Result<()> {
         let more = atoms.len();

@@ -195,7 +195,8 @@ fn check_parts(structure: &Structure) -> Result<()> {
     Err(Error::input(message))
 }
 
-/// Whether each channel has a value for each residue.
+/// Whether each channel has a value for each residue. Else an
+/// [`ErrorKind::Input`](crate::ErrorKind::Input) error.
 fn check_channels(structure: &Structure) -> Result<()> {
     let rows = structure.residues.len();
     let misfit = |channel: &&Channel| channel.values.len() != rows;

@@ -62,7 +62,8 @@ impl<R: BufRead> Read for Members<R> {
     }
 }
 
-/// Whether another member follows. Skips zeros up to the end.
+/// Whether another member follows. Skips zeros up to the end. An `InvalidData` error if anything
+/// else follows.
 fn has_member(rest: &mut impl BufRead) -> io::Result<bool> {
     let mut is_padded = false;
     loop {

@@ -88,7 +88,7 @@ impl BudgetShare {
     /// An empty vector with room for the bytes of this share.
     ///
     /// # Errors
-    /// Fails if there is no memory for the bytes.
+    /// [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) if there is no memory for the bytes.
     pub fn buffer(&self) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         reserve(&mut bytes, self.bytes as usize)?;
@@ -98,7 +98,7 @@ impl BudgetShare {
     /// Makes `bytes` `len` long. What they hold is unspecified.
     ///
     /// # Errors
-    /// There is no memory for the bytes.
+    /// [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) if there is no memory for the bytes.
     pub fn make_room(&mut self, bytes: &mut Vec<u8>, len: u64) -> Result<()> {
         self.grow(len.max(1));
         let more = (len as usize).saturating_sub(bytes.len());
@@ -112,7 +112,8 @@ impl BudgetShare {
     /// `source` cannot be read.
     ///
     /// # Errors
-    /// `source` cannot be read, or there is no memory for its bytes.
+    /// Those of `refused` if `source` cannot be read,
+    /// [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) if there is no memory for its bytes.
     pub fn fill(
         &mut self,
         bytes: &mut Vec<u8>,

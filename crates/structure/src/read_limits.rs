@@ -105,7 +105,7 @@ impl ReadLimits {
         }
     }
 
-    /// Refuses text over the limit.
+    /// Refuses text over the limit, with an [`ErrorKind::Capacity`] error.
     #[doc(hidden)]
     pub fn check_text(&self, bytes: u64) -> Result<()> {
         if bytes > u64::from(self.text_bytes_max) {
@@ -122,7 +122,8 @@ impl ReadLimits {
         limit_error("text_bytes_max", self.text_bytes_max, what)
     }
 
-    /// Refuses a name over the limit. The message calls its owner `owner`.
+    /// Refuses a name over the limit, with an [`ErrorKind::Capacity`] error. The message calls its
+    /// owner `owner`.
     #[doc(hidden)]
     pub fn check_name(&self, owner: &str, name: &[u8]) -> Result<()> {
         let (max, len) = (self.name_bytes_max, name.len());
@@ -131,7 +132,7 @@ impl ReadLimits {
     }
 
     /// Refuses the structures of a file whose names take too many bytes in tables, and those whose
-    /// chains have too long sequences.
+    /// chains have too long sequences. The error is [`ErrorKind::Capacity`].
     #[doc(hidden)]
     pub fn check_row_names(&self, structures: &[Structure]) -> Result<()> {
         let residues = structures.iter().map(Structure::sequence_residues).sum();
@@ -148,7 +149,8 @@ impl ReadLimits {
     }
 }
 
-/// Refuses a `count` over `max`, which is the limit `field`. `excess` begins the message.
+/// Refuses a `count` over `max`, which is the limit `field`, with an [`ErrorKind::Capacity`] error.
+/// `excess` begins the message.
 #[inline]
 pub fn check<T: Display>(
     field: &str,
@@ -162,7 +164,8 @@ pub fn check<T: Display>(
     Err(limit_error(field, max, excess()))
 }
 
-/// The error for exceeding `max`, which is the limit `field`. `excess` begins the message.
+/// The [`ErrorKind::Capacity`] error for exceeding `max`, which is the limit `field`. `excess`
+/// begins the message.
 #[cold]
 pub(super) fn limit_error(field: &str, max: u32, excess: impl Display) -> Error {
     let message = format!("{excess}: limits.{field} is {max}");

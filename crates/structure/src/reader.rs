@@ -187,7 +187,8 @@ impl Reader {
         outcome
     }
 
-    /// Reads the unpacked text of a file of `file_bytes`.
+    /// Reads the unpacked text of a file of `file_bytes`. An
+    /// [`ErrorKind::Input`](crate::ErrorKind::Input) error if it is blank.
     fn read_text(&mut self, name: &str, text: &[u8], file_bytes: usize) -> Result<Vec<Structure>> {
         if text.trim_ascii().is_empty() {
             return Err(Error::input("the file is empty"));

@@ -90,7 +90,7 @@ pub struct UnobservedResidue {
 impl Structure {
     /// The amino acids of [`Chain::sequence`] that have no row, sorted by the rows that they come
     /// before. Chains without rows or without a sequence have none, and so do those whose rows have no
-    /// positions in the sequence.
+    /// positions in the sequence, or positions beyond it.
     #[doc(hidden)]
     pub fn unobserved(&self) -> Vec<UnobservedResidue> {
         /// How far the sequence of a chain has been compared with its rows.

@@ -163,7 +163,9 @@ impl<'a> StructureBuilder<'a> {
         }
     }
 
-    /// Adds a residue whose atoms or names do not match its component's template.
+    /// Adds a residue whose atoms or names do not match its component's template. Counts in the
+    /// findings what is unusual, and keeps the atoms of caps for [`StructureBuilder::add_caps`], as
+    /// they have no row.
     #[cold]
     fn add_unusual(
         &mut self,

@@ -42,6 +42,9 @@ impl Reader {
     }
 
     /// [`Reader::read_topology`] for a stream of `size` bytes, or 0 if that is unknown.
+    ///
+    /// # Errors
+    /// Those of [`Reader::read_topology`].
     #[doc(hidden)]
     pub fn read_topology_stream(
         &mut self,

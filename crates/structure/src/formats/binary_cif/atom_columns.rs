@@ -1,4 +1,7 @@
 //! The columns of `_atom_site`.
+//!
+//! Errors are [`ErrorKind::Input`](crate::ErrorKind::Input) for what no writer of the format makes,
+//! and [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) beyond a limit or without memory.
 
 use std::borrow::Cow;
 use std::ops::Range;

@@ -1,4 +1,7 @@
 //! Categories and their columns.
+//!
+//! Errors are [`ErrorKind::Input`](crate::ErrorKind::Input) for what no writer of the format makes,
+//! and [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) beyond a limit or without memory.
 
 use super::column::{BinaryCifColumn, DecodedColumn};
 use super::expansion::ExpansionBudget;

@@ -1,4 +1,7 @@
 //! A decoded column, read row by row as the numbers and the text that mmCIF would have.
+//!
+//! Errors are [`ErrorKind::Input`](crate::ErrorKind::Input) for what no writer of the format makes,
+//! and [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) beyond a limit or without memory.
 
 use std::borrow::Cow;
 

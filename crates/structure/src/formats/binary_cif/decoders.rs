@@ -1,5 +1,6 @@
-//! Undoes encodings of numbers. Errors name the encoding that cannot have made the data, or that there is no
-//! memory for the values.
+//! Undoes encodings of numbers. Errors are [`ErrorKind::Input`](crate::ErrorKind::Input) with the
+//! name of the encoding that cannot have made the data, or
+//! [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) if there is no memory for the values.
 
 use std::cell::Cell;
 

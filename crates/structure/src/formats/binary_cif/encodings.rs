@@ -2,6 +2,9 @@
 //!
 //! A column lists the encodings that its writer applied, and is decoded from the last to the
 //! first.
+//!
+//! Errors are [`ErrorKind::Input`](crate::ErrorKind::Input) for what no writer of the format makes,
+//! and [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) beyond a limit or without memory.
 
 use super::decoders::{
     FLOAT32, byte_array, delta, fixed_point, floats, integer_packing, run_length,
@@ -272,7 +275,8 @@ fn is_single(parameters: &Parameters) -> bool {
 }
 
 impl<'a> BinaryCifEncoding<'a> {
-    /// Undoes the encoding.
+    /// Undoes the encoding. An [`ErrorKind::Input`](crate::ErrorKind::Input) error for one that is
+    /// not known or lacks a parameter, and for data that it cannot have made.
     fn decode(
         &self,
         values: ColumnValues<'a>,
@@ -329,7 +333,9 @@ impl<'a> BinaryCifEncoding<'a> {
 }
 
 impl<'a> StringArray<'a> {
-    /// Decodes strings: `values` are the bytes of their indices, where -1 stands for no string.
+    /// Decodes strings: `values` are the bytes of their indices, where -1 stands for no string. An
+    /// [`ErrorKind::Input`](crate::ErrorKind::Input) error for an index without a string, or a
+    /// string outside of the text.
     fn decode(
         &self,
         values: ColumnValues<'a>,

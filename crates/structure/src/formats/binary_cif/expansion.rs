@@ -1,4 +1,7 @@
 //! The limit of what columns decode to.
+//!
+//! Errors are [`ErrorKind::Input`](crate::ErrorKind::Input) for what no writer of the format makes,
+//! and [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) beyond a limit or without memory.
 
 use crate::Result;
 use crate::read_limits::{ReadLimits, limit_error};
@@ -25,7 +28,7 @@ impl ExpansionBudget {
     /// Takes `bytes` before they are decoded.
     ///
     /// # Errors
-    /// Fewer are left.
+    /// [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) if fewer are left.
     pub(super) fn take(&mut self, bytes: u64) -> Result<()> {
         if let Some(left) = self.left.checked_sub(bytes) {
             self.left = left;

@@ -1,4 +1,7 @@
 //! The values of a column while it is decoded, and after.
+//!
+//! Errors are [`ErrorKind::Input`](crate::ErrorKind::Input) for what no writer of the format makes,
+//! and [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) beyond a limit or without memory.
 
 use super::ints::Ints;
 use super::message_pack::FETCH_AGAIN;

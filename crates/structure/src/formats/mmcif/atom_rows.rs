@@ -65,7 +65,8 @@ impl<'a> AtomRows<'a> {
     /// Reads rows of the items `tags` into `table`.
     ///
     /// # Errors
-    /// The items lack a coordinate, the atom's name or the component.
+    /// [`ErrorKind::Input`](crate::ErrorKind::Input) if the items lack a coordinate, the atom's
+    /// name or the component.
     pub(super) fn new(
         text: &'a [u8],
         tags: &[&[u8]],

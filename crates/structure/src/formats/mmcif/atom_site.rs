@@ -1,4 +1,7 @@
 //! The items of mmCIF's `_atom_site` category, and what those mean that the atoms of a residue share.
+//!
+//! Errors are [`ErrorKind::Input`](crate::ErrorKind::Input) for items that are missing or
+//! malformed, and [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) over a limit.
 
 use std::ops::{Deref, Range};
 
@@ -65,7 +68,8 @@ impl AtomSiteItem {
 /// For each item, the column that holds it; `column` finds one by its name.
 ///
 /// # Errors
-/// The file lacks the column of a coordinate, of the atom's name or of the component.
+/// [`ErrorKind::Input`](crate::ErrorKind::Input) if the file lacks the column of a coordinate, of
+/// the atom's name or of the component.
 pub(in crate::formats) fn find_columns(
     column: impl Fn(&str) -> Option<usize>,
 ) -> Result<[Option<usize>; ITEM_COUNT]> {

@@ -1,4 +1,7 @@
 //! The categories of a data block that describe its atoms.
+//!
+//! Errors are [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) for a name or a number of rows
+//! over its limit.
 
 use std::collections::HashMap;
 use std::sync::Arc;

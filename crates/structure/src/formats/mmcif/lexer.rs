@@ -1,4 +1,6 @@
 //! The tokens of CIF text.
+//!
+//! Errors are [`ErrorKind::Input`](crate::ErrorKind::Input) with the line.
 
 use std::ops::Range;
 

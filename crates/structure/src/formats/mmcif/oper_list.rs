@@ -119,13 +119,16 @@ impl OperatorExpression<'_> {
         Ok(operators)
     }
 
+    /// The [`ErrorKind::Input`](crate::ErrorKind::Input) error of an expression that no rule
+    /// allows.
     fn malformed_error(&self) -> Error {
         let expression = quoted(self.expression.as_bytes());
         let message = format!("oper_expression {expression} is malformed");
         self.place.error(message).fix(FIX)
     }
 
-    /// The operator with this id.
+    /// The operator with this id. An [`ErrorKind::Input`](crate::ErrorKind::Input) error if there
+    /// is none, or its numbers are not a rotation and a translation.
     fn find(&self, id: &str) -> Result<Operator> {
         let name = || quoted(id.as_bytes());
         let Some((place, values)) = self.operators.get(id.as_bytes()) else {
@@ -143,7 +146,8 @@ impl OperatorExpression<'_> {
         })
     }
 
-    /// Counts `more` operators before they are evaluated.
+    /// Counts `more` operators before they are evaluated. An
+    /// [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) error if there are too many.
     fn count(&self, evaluated: &mut usize, more: usize) -> Result<()> {
         *evaluated += more;
         check_operators(*evaluated, self.limits).map_err(|error| self.place.locate(error))

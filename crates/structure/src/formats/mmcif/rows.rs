@@ -84,7 +84,8 @@ impl<'a> LoopRows<'a> {
     /// compiler finds no registers for both.
     ///
     /// # Errors
-    /// The loop ends within the row, or a quoted value does not end.
+    /// [`ErrorKind::Input`](crate::ErrorKind::Input) if the loop ends within the row, or a quoted
+    /// value does not end.
     #[inline(never)]
     pub(super) fn next(&mut self) -> Result<bool> {
         let wanted = 2 * self.columns;

@@ -21,7 +21,8 @@
 use std::collections::{HashMap, HashSet};
 
 use super::columns::{
-    COORDINATES_END, Columns, ResidueKey, is_atom, line_end, padded, take, text_start,
+    COORDINATES_END, Columns, ResidueKey, coordinate_fields, is_atom, line_end, padded, take,
+    text_start,
 };
 use super::models::ends_model;
 use super::shifted_line::{self, LastResidue, ShiftedLine};
@@ -155,7 +156,7 @@ impl ChainColumns {
             if let Some(residue) = &mut this {
                 residue.atoms += 1;
                 let position = || {
-                    let texts = [30, 38, 46].map(|first| columns[first..first + 8].trim_ascii());
+                    let texts = coordinate_fields(&columns);
                     Some(decimal::coordinates(texts).ok()?.0)
                 };
                 match columns[12..16].trim_ascii() {

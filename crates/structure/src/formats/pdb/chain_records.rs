@@ -27,6 +27,7 @@ impl PdbReader<'_> {
     /// and 30 columns further on. A link of two different symmetry operators is to a copy in the crystal,
     /// and left out.
     pub(super) fn read_link(&mut self, columns: &Columns) -> Result<()> {
+        // The symmetry operators of both.
         if columns[59..65].trim_ascii() != columns[66..72].trim_ascii() {
             return Ok(());
         }

@@ -43,6 +43,15 @@ pub(super) fn padded(line: &[u8]) -> Columns {
     columns
 }
 
+/// The first columns of x, y and z, of eight columns each.
+pub(super) const COORDINATES: [usize; 3] = [30, 38, 46];
+
+/// The fields of x, y and z without blanks around them, of a line of [`COORDINATES_END`] columns at
+/// least.
+pub(super) fn coordinate_fields(columns: &[u8]) -> [&[u8]; 3] {
+    COORDINATES.map(|first| columns[first..first + 8].trim_ascii())
+}
+
 /// Where the columns of the coordinates end.
 pub(super) const COORDINATES_END: usize = 54;
 
@@ -197,6 +206,7 @@ fn number_of_digits(
     if four.is_some_and(|four| last.is_some_and(|last| last == four || last + 1 == four)) {
         return ((four, key[9]), false);
     }
+    // The coordinates begin in column 31.
     let digits = &columns[22..30];
     let digits = digits.split(|byte| !byte.is_ascii_digit()).next();
     ((digits.and_then(int), 0), true)

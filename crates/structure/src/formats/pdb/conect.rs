@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::columns::{Columns, is_atom, line_end, padded, take, text_start};
+use super::columns::{Columns, coordinate_fields, is_atom, line_end, padded, take, text_start};
 use super::models::ends_model;
 use crate::decimal;
 use crate::stated_bonds::StatedBonds;
@@ -63,7 +63,7 @@ pub(super) fn read(text: &[u8]) -> StatedBonds {
             let columns = padded(line);
             let serial = serial(&columns, FIELDS[0]);
             if bonded.contains(&serial) {
-                let texts = [30, 38, 46].map(|first| columns[first..first + 8].trim_ascii());
+                let texts = coordinate_fields(&columns);
                 let xyz = decimal::coordinates(texts).ok().map(|(xyz, _)| xyz);
                 let known = places.entry(serial);
                 known.and_modify(|place| *place = None).or_insert(xyz);

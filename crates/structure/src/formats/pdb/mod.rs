@@ -6,6 +6,9 @@
 //! elements, without MODEL records, and that end after the coordinates. What follows END is the next
 //! model, as trajectories of VMD have their frames. Serial numbers are read for CONECT alone, so they may
 //! be anything.
+//!
+//! Errors are [`ErrorKind::Input`](crate::ErrorKind::Input) with the line that cannot be read, and
+//! [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) over a limit.
 
 mod b_factors;
 mod chain_columns;
@@ -23,9 +26,9 @@ use std::collections::HashSet;
 pub(super) use self::b_factors::b_factor_fields;
 use self::chain_columns::ChainColumns;
 use self::columns::{
-    ATOM, COORDINATES_END, Columns, HETATM, NO_SEGID, ResidueKey, atom_name, b_factor,
-    is_left_aligned, is_word, line_end, number_of, occupancy, padded, residue_number, segid, take,
-    text_start, upper_case,
+    ATOM, COORDINATES, COORDINATES_END, Columns, HETATM, NO_SEGID, ResidueKey, atom_name, b_factor,
+    coordinate_fields, is_left_aligned, is_word, line_end, number_of, occupancy, padded,
+    residue_number, segid, take, text_start, upper_case,
 };
 use self::records::{header_text, resolution_after};
 pub(super) use self::records::{is_atom_line, is_record};
@@ -218,7 +221,7 @@ impl<'a> PdbReader<'a> {
         offset: usize,
         is_hetero: bool,
     ) -> Result<()> {
-        let fields: [u64; 3] = [30, 38, 46].map(|first| u64::from_le_bytes(take(columns, first)));
+        let fields: [u64; 3] = COORDINATES.map(|first| u64::from_le_bytes(take(columns, first)));
         let Some(xyz) = fixed8(fields) else {
             return self.read_unusual_line(columns, len, offset, is_hetero);
         };
@@ -270,6 +273,8 @@ impl<'a> PdbReader<'a> {
         Err(self.cut_short_error(offset))
     }
 
+    /// The [`ErrorKind::Input`](crate::ErrorKind::Input) error of an atom's line without
+    /// coordinates.
     fn cut_short_error(&self, offset: usize) -> Error {
         let message = "the atom line ends before its coordinates do";
         at_line(self.text, offset, message).fix("fetch the file again, or drop the line")
@@ -285,7 +290,7 @@ impl<'a> PdbReader<'a> {
         offset: usize,
         is_hetero: bool,
     ) -> Result<()> {
-        let texts = [30, 38, 46].map(|first| columns[first..first + 8].trim_ascii());
+        let texts = coordinate_fields(columns);
         let has_tabs = columns[..len.min(columns.len())].contains(&b'\t');
         match decimal::coordinates(texts) {
             Ok((xyz, rounded)) if !has_tabs => {
@@ -335,7 +340,7 @@ impl<'a> PdbReader<'a> {
             return Ok(None);
         };
         let columns = &shifted.columns;
-        let texts = [30, 38, 46].map(|first| columns[first..first + 8].trim_ascii());
+        let texts = coordinate_fields(columns);
         let (xyz, rounded) =
             decimal::coordinates(texts).map_err(|_| self.cut_short_error(offset))?;
         let key: ResidueKey = take(columns, 17);

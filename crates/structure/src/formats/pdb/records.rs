@@ -1,6 +1,6 @@
 //! Names of records, and the texts of some.
 
-use super::columns::{COORDINATES_END, is_atom};
+use super::columns::{COORDINATES_END, coordinate_fields, is_atom};
 use super::shifted_line;
 use crate::{decimal, entry_header};
 
@@ -28,8 +28,8 @@ pub(in crate::formats) fn is_record(line: &[u8]) -> bool {
 
 /// Whether a line is an atom with coordinates. A line with tabs counts without a look at them.
 pub(in crate::formats) fn is_atom_line(line: &[u8]) -> bool {
-    let fields = || [30, 38, 46].map(|first| line[first..first + 8].trim_ascii());
-    let is_plain = || line.len() >= COORDINATES_END && decimal::coordinates(fields()).is_ok();
+    let is_plain =
+        || line.len() >= COORDINATES_END && decimal::coordinates(coordinate_fields(line)).is_ok();
     is_atom(line) && (is_plain() || shifted_line::shift(line) != Some(0))
 }
 

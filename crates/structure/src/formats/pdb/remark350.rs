@@ -1,8 +1,9 @@
 //! The assembly of a PDB file: REMARK 350.
 //!
 //! A BIOMOLECULE line starts an assembly. APPLY THE FOLLOWING TO CHAINS starts a generator, whose
-//! list of chains AND CHAINS continues. Three BIOMT lines are an operator. Only assembly 1 is
-//! read. Lines that do not follow each other in this way are errors with their number.
+//! list of chains AND CHAINS continues. Three BIOMT lines are an operator. Only assembly 1 is read.
+//! Lines that do not follow each other in this way are
+//! [`ErrorKind::Input`](crate::ErrorKind::Input) errors with their number.
 
 use std::borrow::Cow;
 

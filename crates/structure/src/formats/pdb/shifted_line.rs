@@ -5,7 +5,7 @@
 //! tabs, or separate all fields by tabs. Such a line is read if it is certain what its writer meant,
 //! which the points of the coordinates and the other fields show; else the cause is named.
 
-use super::columns::{Columns, is_atom, padded, residue_number};
+use super::columns::{COORDINATES, Columns, is_atom, padded, residue_number};
 use crate::decimal::{self, fixed8, int};
 use crate::text8::{Text8, text8};
 
@@ -87,7 +87,7 @@ pub(super) fn shift(line: &[u8]) -> Option<usize> {
 
 /// Whether the coordinates are `shift` columns to the right of the format's, with three decimals each.
 fn has_coordinates(line: &[u8], shift: usize) -> bool {
-    let fields = [30, 38, 46].map(|first| {
+    let fields = COORDINATES.map(|first| {
         let field = line.get(first + shift..first + shift + 8)?;
         Some(u64::from_le_bytes(field.try_into().ok()?))
     });
