@@ -330,7 +330,9 @@ impl Process {
     }
 }
 
-/// Tables with the names `wanted`, whose rows go to `batches`.
+/// Tables with the names `wanted`, whose rows go to `batches`. An
+/// [`ErrorKind::Config`](tapeloop::ErrorKind::Config) error for a name of no table, or of one that
+/// is not computed.
 fn rows_of(plan: &Plan, wanted: &[&str], batches: &Sender<TableBatch>) -> Result<Tables> {
     let mut settings = plan.config.tables;
     for name in wanted {
@@ -360,6 +362,8 @@ fn rows_of(plan: &Plan, wanted: &[&str], batches: &Sender<TableBatch>) -> Result
 type BoxedSources = Box<dyn Iterator<Item = Vec<Source>> + Send>;
 
 /// The sources of a stream: paths, which a thread lists, or files in memory, numbered from `first`.
+/// An [`ErrorKind::Usage`](tapeloop::ErrorKind::Usage) error if the numbers of files in memory do
+/// not fit in 64 bits; for paths the errors of [`Plan::check_inputs`] and [`SourceThread::start`].
 fn sources_of(
     plan: &Plan,
     inputs: Inputs,
@@ -398,7 +402,8 @@ fn sources_of(
 }
 
 /// Computes all inputs, and sends their rows, without a folder, a record or parts. Returns when the
-/// last batch was sent or the reader is gone.
+/// last batch was sent or the reader is gone, or with the first error that ends the engine or the
+/// rows.
 fn compute(
     plan: &Plan,
     engine: &mut Engine<Features>,

@@ -209,7 +209,7 @@ impl Oversized {
     /// Computes a structure that the engine rejected. Returns whether it ran.
     ///
     /// # Errors
-    /// The device failed, which is no fault of the structure's file: the run has to end.
+    /// That of a device that failed, which is no fault of the structure's file: the run has to end.
     fn complete(
         &mut self,
         completion: Completion<Features>,

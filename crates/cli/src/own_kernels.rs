@@ -10,7 +10,7 @@ use tapeloop::features::{FeatureConfig, OwnKernel};
 /// Refuses them where there is no GPU.
 ///
 /// # Errors
-/// There are some, and the device is no GPU.
+/// [`ErrorKind::Config`](tapeloop::ErrorKind::Config) if there are some, and the device is no GPU.
 pub fn check_device(config: &Config, selected: &Selected) -> Result<()> {
     match config.features.own_kernels.first() {
         Some(kernel) if selected.backend.device().backend != "cuda" => {

@@ -33,7 +33,7 @@ impl SourceThread {
     /// Starts the thread.
     ///
     /// # Errors
-    /// The thread cannot be started.
+    /// [`ErrorKind::Io`](tapeloop::ErrorKind::Io) if the thread cannot be started.
     pub fn start(
         mut sources: Sources,
         interrupt: &Interrupt,

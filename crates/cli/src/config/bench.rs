@@ -151,6 +151,7 @@ impl BenchConfig {
             ..CudaOptions::default()
         };
         let threads = resolve_threads(&mut keys);
+        // docs/config/benchmarks.md says what each is for. A repetition has an hour at most.
         let settings = Settings {
             rounds: keys.integer("rounds", 5, 1..=1_000) as usize,
             repetition: Duration::from_millis(

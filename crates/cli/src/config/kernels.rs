@@ -102,7 +102,8 @@ fn read_kernels(keys: &mut Resolver) -> (Vec<OwnKernel>, Vec<Json>) {
     (kernels, records)
 }
 
-/// Reads the text of a user's kernel, and checks its settings.
+/// Reads the text of a user's kernel, and checks its settings. The error is a text for
+/// [`Resolver::problem`].
 fn read_kernel(path: &Path, given: GivenKernel) -> Result<OwnKernel, String> {
     let text = read_text(path)?;
     let stem = path.file_stem().map(|stem| text_of(Path::new(stem)));

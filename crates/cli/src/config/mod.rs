@@ -250,6 +250,7 @@ impl Config {
         let threads = resolve_threads(&mut keys);
         let wait = keys.choice("wait", &WAITS);
         let batch = resolve_batch(&mut keys);
+        // A day at most.
         policy.deadline = keys
             .optional_integer("batch.deadline_ms", 1..=86_400_000)
             .map(|ms| Duration::from_millis(ms as u64));

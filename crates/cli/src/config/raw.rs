@@ -79,7 +79,8 @@ impl RawConfig {
     /// Reads a config file; without one no key is set.
     ///
     /// # Errors
-    /// The file cannot be read, or it is not valid TOML; the message names the line.
+    /// [`ErrorKind::Config`](tapeloop::ErrorKind::Config) if the file cannot be read, or is not
+    /// valid TOML; the message names the line.
     pub fn read(file: Option<&Path>) -> Result<Self> {
         let Some(file) = file else {
             return Ok(RawConfig::default());
@@ -94,7 +95,8 @@ impl RawConfig {
     /// Parses the text of the config file `file`.
     ///
     /// # Errors
-    /// The text is not valid TOML, or it sets a key twice; the message names the line.
+    /// [`ErrorKind::Config`](tapeloop::ErrorKind::Config) if the text is not valid TOML, or sets a
+    /// key twice; the message names the line.
     pub fn parse(text: &str, file: &Path) -> Result<Self> {
         let file: Arc<Path> = Arc::from(file);
         let breaks: Vec<usize> = text.match_indices('\n').map(|(offset, _)| offset).collect();
@@ -153,7 +155,8 @@ impl RawConfig {
     }
 
     /// Inserts settings from JSON as [`Self::insert`] does those of TOML. A null leaves a key
-    /// unset.
+    /// unset. An [`ErrorKind::Config`](tapeloop::ErrorKind::Config) error for a value that TOML
+    /// does not have.
     fn insert_settings(
         &mut self,
         prefix: &str,
@@ -236,7 +239,7 @@ impl RawConfig {
     /// `--set mode=stream` needs no quotes.
     ///
     /// # Errors
-    /// The assignment has no `=`.
+    /// [`ErrorKind::Config`](tapeloop::ErrorKind::Config) if the assignment has no `=`.
     pub fn set_assignment(&mut self, assignment: &str) -> Result<()> {
         let option = format!("--set {}", excerpt(assignment));
         let Some((key, text)) = assignment.split_once('=') else {

@@ -326,6 +326,7 @@ pub(super) fn resolve_tables(
         &named(&TableFormat::ALL, TableFormat::name),
     );
     let written = resolve_written(keys);
+    // docs/config/results.md says what grows with each; the largest values only exclude mistakes.
     let mut count = |key, default, max| keys.integer(key, default, 1..=max);
     TableSettings {
         format,

@@ -137,7 +137,7 @@ impl OutputFolder {
     /// Appends a rejected input to `rejected.jsonl`, without a buffer, so that a kill loses no line.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// [`ErrorKind::Io`](tapeloop::ErrorKind::Io) if the file cannot be written.
     pub fn reject(
         &mut self,
         source: &str,
@@ -178,7 +178,7 @@ impl OutputFolder {
     /// folder of the results, and releases the lock.
     ///
     /// # Errors
-    /// A file cannot be written or moved.
+    /// [`ErrorKind::Io`](tapeloop::ErrorKind::Io) if a file cannot be written or moved.
     pub fn finish(self, record: &Json, replaces: bool) -> Result<PathBuf> {
         self.record(record)?;
         if self.path != self.named && replaces {
@@ -268,7 +268,8 @@ fn is_temporary(file: &Path) -> bool {
     name.as_encoded_bytes().starts_with(b".")
 }
 
-/// Removes the files in a folder that have the names of results.
+/// Removes the files in a folder that have the names of results. An
+/// [`ErrorKind::Io`](tapeloop::ErrorKind::Io) error if one cannot be removed; the others stay.
 fn remove_results(path: &Path) -> Result<()> {
     for file in results_in(path)? {
         fs::remove_file(&file).within(|| shown(&file))?;
@@ -279,7 +280,9 @@ fn remove_results(path: &Path) -> Result<()> {
 /// The files in a folder that have the names of results, temporary ones included.
 ///
 /// # Errors
-/// The folder cannot be read, or a link, a FIFO or a folder has the name of a result.
+/// [`ErrorKind::Io`](tapeloop::ErrorKind::Io) if the folder cannot be read,
+/// [`ErrorKind::Usage`](tapeloop::ErrorKind::Usage) if a link, a FIFO or a folder has the name of a
+/// result.
 fn results_in(path: &Path) -> Result<Vec<PathBuf>> {
     let record = path.join(RECORD);
     let mut found = vec![

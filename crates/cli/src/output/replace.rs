@@ -33,7 +33,8 @@ enum FileOperation {
 }
 
 impl FileOperation {
-    /// Does the operation.
+    /// Does the operation. An [`ErrorKind::Io`](tapeloop::ErrorKind::Io) error if the system
+    /// refuses it.
     fn apply(&self) -> Result<()> {
         match self {
             FileOperation::Rename(from, to) => fs::rename(from, to).within(|| shown(to)),
@@ -50,7 +51,8 @@ impl FileOperation {
 /// `record`, with the state `finished`.
 ///
 /// # Errors
-/// A link or a FIFO has the name of a result; nothing has been moved then. A file cannot be
+/// [`ErrorKind::Usage`](tapeloop::ErrorKind::Usage) if a link or a FIFO has the name of a result;
+/// nothing has been moved then. [`ErrorKind::Io`](tapeloop::ErrorKind::Io) if a file cannot be
 /// moved; [`resume`] does the rest.
 pub(super) fn replace(named: &Path, record: &Json) -> Result<()> {
     let parts = Parts::finished(record).expect("a run that replaces results has finished");
@@ -152,7 +154,8 @@ impl Parts {
 /// The file operations that are left of a replacement. The new results have these `parts`.
 ///
 /// # Errors
-/// A link, a FIFO or a folder has the name of a result.
+/// [`ErrorKind::Usage`](tapeloop::ErrorKind::Usage) if a link, a FIFO or a folder has the name of a
+/// result.
 fn operations(named: &Path, parts: Parts) -> Result<Vec<FileOperation>> {
     let new = named.join(NEW);
     let record = new.join(RECORD);
@@ -223,7 +226,8 @@ pub const RECORD_BYTES_MAX: u64 = 1 << 28;
 /// Reads a `run.json`. Returns `None` if there is no file, or if it is not JSON.
 ///
 /// # Errors
-/// A link or a FIFO has the name, or the file cannot be read.
+/// [`ErrorKind::Usage`](tapeloop::ErrorKind::Usage) if a link or a FIFO has the name,
+/// [`ErrorKind::Io`](tapeloop::ErrorKind::Io) if the file cannot be read.
 pub(super) fn read_record(path: &Path) -> Result<Option<Json>> {
     check_name(path)?;
     let read = open_file(path).and_then(|file| read_all(file, RECORD_BYTES_MAX));

@@ -291,7 +291,7 @@ impl Interrupted {
     /// Removes everything behind the complete parts, and returns the folder.
     ///
     /// # Errors
-    /// A file cannot be changed.
+    /// [`ErrorKind::Io`](tapeloop::ErrorKind::Io) if a file cannot be changed.
     pub fn open(self) -> Result<OutputFolder> {
         let Interrupted {
             named,

@@ -48,7 +48,8 @@ pub fn draw_table(
     Ok(draw(&sequence, &tracks.collect::<Vec<_>>()))
 }
 
-/// The columns to draw.
+/// The columns to draw. An [`ErrorKind::Usage`](tapeloop::ErrorKind::Usage) error for one that the
+/// table does not have.
 fn chosen<'a>(schema: &'a Schema, names: &[String]) -> Result<Vec<&'a Field>> {
     if names.is_empty() {
         let identifying = identifying_columns();
@@ -91,8 +92,8 @@ fn text<'a>(row: Row<'a>, name: &str) -> &'a str {
     }
 }
 
-/// The rows of the first structure with this name, or of the only one: at least one row. They follow each
-/// other.
+/// The rows of the first structure with this name, or of the only one: at least one row. They
+/// follow each other. An [`ErrorKind::Usage`](tapeloop::ErrorKind::Usage) error if there is none.
 fn rows_of<'a>(batches: &'a [RecordBatch], name: Option<&str>) -> Result<Vec<Row<'a>>> {
     let all = || {
         let rows = |batch: &'a RecordBatch| (0..batch.num_rows()).map(move |row| (batch, row));
@@ -118,7 +119,8 @@ fn rows_of<'a>(batches: &'a [RecordBatch], name: Option<&str>) -> Result<Vec<Row
     Ok(rows.take_while(|row| Some(key(*row)) == first).collect())
 }
 
-/// The name that all rows have.
+/// The name that all rows have. An [`ErrorKind::Usage`](tapeloop::ErrorKind::Usage) error if there
+/// are several, or no rows.
 fn only<'a>(names: &[&'a str]) -> Result<&'a str> {
     match names {
         [] => Err(Error::usage("the table has no rows")),

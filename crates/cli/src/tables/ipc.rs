@@ -94,7 +94,7 @@ impl Encoding {
     /// Buffers are compressed with `codec`, at `level` if it has levels.
     ///
     /// # Errors
-    /// The codec does not have the level.
+    /// [`ErrorKind::Io`] if the codec does not have the level.
     pub(super) fn new(codec: Option<CompressionType>, level: Option<i32>) -> Result<Self> {
         let options = IpcWriteOptions::try_new(ALIGNMENT, false, MetadataVersion::V5);
         let options = options
@@ -110,7 +110,7 @@ impl Encoding {
     /// least one array, one after the other.
     ///
     /// # Errors
-    /// The column has nulls, and the field may have none.
+    /// [`ErrorKind::Io`] if the column has nulls, and the field may have none.
     pub(super) fn column(&self, field: &Field, arrays: &[ArrayRef]) -> Result<EncodedColumn> {
         let kind = arrays[0].data_type();
         let schema = Field::new(field.name(), kind.clone(), field.is_nullable());
@@ -128,7 +128,8 @@ impl Encoding {
         self.encode(&batch(&array)?)
     }
 
-    /// Encodes a record batch of one column.
+    /// Encodes a record batch of one column. The encoded message is parsed again to find the
+    /// column's node and buffers; an [`ErrorKind::Io`] error if Arrow cannot encode it.
     fn encode(&self, batch: &RecordBatch) -> Result<EncodedColumn> {
         let mut tracker = DictionaryTracker::new(true);
         let encoded = IpcDataGenerator::default().encode(
@@ -205,7 +206,7 @@ impl IpcFile {
     /// Begins a file.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// [`ErrorKind::Io`] if the file cannot be written.
     pub(super) fn start(file: File, schema: SchemaRef, encoding: Encoding) -> Result<Self> {
         let mut tracker = DictionaryTracker::new(true);
         let message = IpcDataGenerator::default().schema_to_bytes_with_dictionary_tracker(
@@ -244,7 +245,7 @@ impl IpcFile {
     /// all values that keys refer to.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// [`ErrorKind::Io`] if the file cannot be written.
     pub(super) fn finish(mut self, columns: Vec<ArrayRef>) -> Result<File> {
         let options = RecordBatchOptions::new().with_row_count(Some(0));
         let schema = Arc::clone(&self.schema);

@@ -83,7 +83,8 @@ pub fn part_name(part: u64, format: TableFormat) -> String {
     format!("part-{part:05}.{}", format.name())
 }
 
-/// The number and the format of the part that has this file name, or this temporary one.
+/// The number, of five digits or more, and the format of the part that has this file name, or this
+/// temporary one.
 pub fn part_of_name(name: &str) -> Option<(u64, TableFormat)> {
     let name = match name.strip_prefix('.') {
         Some(hidden) => hidden.strip_suffix(".tmp")?,
@@ -251,7 +252,7 @@ impl Tables {
     /// structure of an input.
     ///
     /// # Errors
-    /// A file cannot be written.
+    /// [`ErrorKind::Io`](tapeloop::ErrorKind::Io) if a file cannot be written.
     pub fn advance(&mut self, ordinal: u64) -> Result<()> {
         let ends = self.ends_before(ordinal);
         if let Some(part) = self.part.as_mut().filter(|_| !ends) {
@@ -273,7 +274,7 @@ impl Tables {
     /// Appends a structure to the open part, without its variants, and returns it.
     ///
     /// # Errors
-    /// A file cannot be written.
+    /// [`ErrorKind::Io`](tapeloop::ErrorKind::Io) if a file cannot be written.
     ///
     /// # Panics
     /// If `advance` was not called for its ordinal.
@@ -295,7 +296,7 @@ impl Tables {
     /// Appends some variants of a structure, which was appended last.
     ///
     /// # Errors
-    /// A file cannot be written.
+    /// [`ErrorKind::Io`](tapeloop::ErrorKind::Io) if a file cannot be written.
     pub fn append_variants(
         &mut self,
         record: &StructureRows,
@@ -389,7 +390,7 @@ impl Tables {
     /// waits for that if `waits`. Returns whether a part has become complete.
     ///
     /// # Errors
-    /// A file cannot be written.
+    /// [`ErrorKind::Io`](tapeloop::ErrorKind::Io) if a file cannot be written.
     pub fn complete(&mut self, waits: bool) -> Result<bool> {
         let is_ready = || waits || self.tables.iter().all(Table::is_part_written);
         if !self.is_ending || !is_ready() {
@@ -412,7 +413,7 @@ impl Tables {
     /// Without any input there is one part without rows, so that a reader finds the columns.
     ///
     /// # Errors
-    /// A file cannot be written.
+    /// [`ErrorKind::Io`](tapeloop::ErrorKind::Io) if a file cannot be written.
     pub fn finish(mut self) -> Result<(u64, Vec<ColumnStatistics>)> {
         if self.part.is_none() && self.parts_done == 0 {
             self.advance(0)?;

@@ -110,7 +110,8 @@ impl Format for ParquetFile {
     }
 }
 
-/// Encodes a column of a row group, and adds up its statistics.
+/// Encodes a column of a row group, and adds up its statistics. An [`ErrorKind::Io`] error if
+/// Parquet cannot.
 fn encode(
     mut writer: ArrowColumnWriter,
     field: &Field,

@@ -200,7 +200,7 @@ impl Drop for PartFile {
 /// Creates a file, which will be renamed to `path`. Without a path the rows go to standard output.
 ///
 /// # Errors
-/// The file cannot be created.
+/// [`ErrorKind::Io`] if the file cannot be created.
 pub(super) fn create<F: FileFormat + 'static>(
     path: Option<PathBuf>,
     spec: &FileSpec,
@@ -391,7 +391,7 @@ pub(super) struct CompletePart {
 /// Renames the files of all tables to their names, and returns these.
 ///
 /// # Errors
-/// A file cannot be renamed. Then no file keeps its final name.
+/// [`ErrorKind::Io`] if a file cannot be renamed. Then no file keeps its final name.
 pub(super) fn publish(parts: Vec<CompletePart>) -> Result<Vec<PathBuf>> {
     let mut published: Vec<PathBuf> = Vec::new();
     for part in parts {

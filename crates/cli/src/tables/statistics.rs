@@ -153,6 +153,7 @@ impl ValueStatistics {
         if self.rows > 0 && self.nulls == self.rows {
             return Some(Suspect::Null(self.rows));
         }
+        // Saturating, as numbers from `run.json` may be any.
         let values = self.rows.saturating_sub(self.nulls);
         let only = self.constant()?;
         let counts = values > CONSTANT_ROWS_MAX && structures > 1;
@@ -195,6 +196,7 @@ pub fn notes(columns: &[ColumnStatistics], structures: u64) -> String {
     }
     let mut text = String::new();
     for (reason, names) in idle {
+        // Writing to a string cannot fail.
         let _ = writeln!(
             text,
             "note: {reason}, so there is nothing in {}",

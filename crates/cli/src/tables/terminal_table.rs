@@ -70,7 +70,7 @@ impl TerminalTable {
     /// Prints a structure to standard output.
     ///
     /// # Errors
-    /// Standard output cannot be written to.
+    /// [`ErrorKind::Io`](tapeloop::ErrorKind::Io) if standard output cannot be written to.
     pub fn print(&mut self, record: StructureRows) -> Result<()> {
         let mut text = self.text(&Arc::new(record));
         if !std::mem::take(&mut self.is_empty) {

@@ -509,7 +509,8 @@ impl RunArgs {
 /// The output folder of a config.
 ///
 /// # Errors
-/// The folder does not exist, and its name ends like that of a table, such as `out.csv`.
+/// [`ErrorKind::Config`](tapeloop::ErrorKind::Config) if the folder does not exist, and its name
+/// ends like that of a table, such as `out.csv`.
 fn folder(config: &Config) -> Result<PathBuf> {
     let path = &config.output;
     let ending = path.extension().and_then(OsStr::to_str).unwrap_or_default();

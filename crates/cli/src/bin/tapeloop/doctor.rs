@@ -20,7 +20,7 @@ use tapeloop_cli::terminal::say;
 /// the exit code. With `warm` it compiles all kernels that a run with this config may use.
 ///
 /// # Errors
-/// The threads of the config cannot be started.
+/// Those of [`thread_pool`] for the threads of the config.
 pub(super) fn doctor(config: &Config, as_json: bool, warm: bool) -> Result<u8> {
     let pool = thread_pool(config.threads)?;
     let kernels = KernelBuild {

@@ -14,7 +14,8 @@ use tapeloop_cli::terminal::say;
 /// Prints the graph of a bucket's batches as `format` says, and returns the exit code.
 ///
 /// # Errors
-/// The config is wrong, the backend cannot be used, or there is no such bucket.
+/// [`ErrorKind::Config`](tapeloop::ErrorKind::Config) if the config is wrong or there is no such
+/// bucket, and those of a backend that cannot be used.
 pub(super) fn graph(config: &Config, bucket: Option<usize>, format: GraphFormat) -> Result<u8> {
     let workload = Features::new(config.features.clone())?;
     let pool = thread_pool(config.threads)?;

@@ -37,7 +37,8 @@ struct Totals {
 /// Prints what a set holds, or its structures of one name, and returns the exit code.
 ///
 /// # Errors
-/// The set cannot be read or is damaged, or no structure has the name.
+/// [`ErrorKind::Usage`](tapeloop::ErrorKind::Usage) if no structure has the name; those of a set
+/// that cannot be read or is damaged.
 pub(super) fn inspect(args: &InspectArgs) -> Result<u8> {
     let files = files_in(&args.set).within(|| shown(&args.set))?;
     say(&match &args.name {

@@ -45,7 +45,8 @@ pub(super) fn methods(args: &MethodsArgs) -> Result<u8> {
     Ok(GOOD)
 }
 
-/// Reads a `run.json`.
+/// Reads a `run.json`. An [`ErrorKind::Io`](tapeloop::ErrorKind::Io) error if it cannot be read, or
+/// is too large; an [`ErrorKind::Input`](tapeloop::ErrorKind::Input) error if it is no JSON.
 fn read(path: &Path) -> Result<Json> {
     let text = open_file(path).and_then(|file| read_all(file, RECORD_BYTES_MAX));
     let text = text.map_err(|error| {
@@ -75,7 +76,9 @@ struct Methods {
 
 impl Methods {
     /// # Errors
-    /// The record lacks what every run writes, or this version does not know its settings.
+    /// [`ErrorKind::Input`](tapeloop::ErrorKind::Input) if the record lacks what every run writes,
+    /// [`ErrorKind::Config`](tapeloop::ErrorKind::Config) if this version does not know its
+    /// settings.
     fn new(record: &Json) -> Result<Self> {
         let damaged = |key: &str| Error::input(format!("the record of the run lacks `{key}`"));
         let object = |key: &'static str| record[key].as_object().ok_or_else(|| damaged(key));

@@ -114,7 +114,8 @@ fn tip_of_paint(argument: &str) -> Option<String> {
 /// Checks that the first of the files to print is not a misspelt command.
 ///
 /// # Errors
-/// The first file is a word that names neither a command nor a file.
+/// [`ErrorKind::Usage`](tapeloop::ErrorKind::Usage) if the first file is a word that names neither
+/// a command nor a file.
 pub(super) fn check_command(files: &[String]) -> Result<()> {
     let Some(first) = files.first() else {
         return Ok(());

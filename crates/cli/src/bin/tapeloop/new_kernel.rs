@@ -16,7 +16,8 @@ const NAME: &str = "neighbours";
 /// Writes `NAME.cu` and `NAME.toml`, which must not exist, and returns the exit code.
 ///
 /// # Errors
-/// The name is no name of a function, or a file exists or cannot be written.
+/// [`ErrorKind::Config`](tapeloop::ErrorKind::Config) if the name is no name of a function,
+/// [`ErrorKind::Io`](tapeloop::ErrorKind::Io) if a file exists or cannot be written.
 pub(super) fn new_kernel(path: &Path) -> Result<u8> {
     let name = path
         .file_name()

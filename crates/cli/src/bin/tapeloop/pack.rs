@@ -36,8 +36,8 @@ struct Counts {
 /// Packs, and returns the exit code.
 ///
 /// # Errors
-/// The config is wrong, an input or the set cannot be used, or a file cannot be written. The set is
-/// then as it was.
+/// [`ErrorKind::Config`](tapeloop::ErrorKind::Config) if the config is wrong; those of an input or
+/// a set that cannot be used, or of a file that cannot be written. The set is then as it was.
 pub(super) fn pack(args: PackArgs) -> Result<u8> {
     let (quiet, max_rejects) = (args.quiet, args.max_rejects);
     let config = args.resolve()?;

@@ -240,6 +240,7 @@ fn style(template: &str) -> ProgressStyle {
 
 /// The rates for a progress line: `1.20 k structures/s`.
 fn rates(counts: &RunCounts, elapsed: Duration) -> String {
+    // A run has just begun at first.
     let seconds = elapsed.as_secs_f64().max(1e-3);
     let rejected = match counts.rejected {
         0 => String::new(),

@@ -150,7 +150,8 @@ fn what_is_next(outcome: &Outcome, plan: &Plan) -> String {
     )
 }
 
-/// What the output folder has of an earlier run.
+/// What the output folder has of an earlier run. An
+/// [`ErrorKind::Config`](tapeloop::ErrorKind::Config) error if the results are no folder.
 fn find_earlier(plan: &Plan, target: &Target) -> Result<Found> {
     let Target::Folder(folder) = target else {
         let error = Error::config("--resume needs a folder of results");
@@ -160,7 +161,8 @@ fn find_earlier(plan: &Plan, target: &Target) -> Result<Found> {
     output::find(folder, &header)
 }
 
-/// Checks that there is a table to print.
+/// Checks that there is a table to print. Else an
+/// [`ErrorKind::Config`](tapeloop::ErrorKind::Config) error.
 fn check_printed(target: &Target, config: &Config) -> Result<()> {
     let printed = printed_table(config.tables.written);
     let error = match target {
@@ -194,7 +196,8 @@ fn warn_of_unprinted(plan: &Plan) {
     }
 }
 
-/// Checks that standard output can hold what the run prints there.
+/// Checks that standard output can hold what the run prints there. Else an
+/// [`ErrorKind::Config`](tapeloop::ErrorKind::Config) error.
 fn check_stdout(target: &Target, config: &Config, json: bool) -> Result<()> {
     let format = config.tables.format;
     if matches!(target, Target::Folder(_)) {

@@ -28,7 +28,7 @@ impl TimelineFolder {
     /// Writes both files, over existing ones.
     ///
     /// # Errors
-    /// A file cannot be written.
+    /// [`ErrorKind::Io`](tapeloop::ErrorKind::Io) if a file cannot be written.
     pub(super) fn write(
         &self,
         timeline: &Timeline,

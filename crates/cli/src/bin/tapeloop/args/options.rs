@@ -111,7 +111,8 @@ impl Overrides {
     /// The keys of the file with these options over them.
     ///
     /// # Errors
-    /// The file cannot be read or is not valid TOML; an assignment has no `=`.
+    /// [`ErrorKind::Config`](tapeloop::ErrorKind::Config) if the file cannot be read or is not
+    /// valid TOML, or an assignment has no `=`.
     pub(crate) fn raw_config(self, file: Option<&Path>) -> Result<RawConfig> {
         let mut raw = self.set.raw_config(file)?;
         self.features.set(&mut raw);
@@ -156,7 +157,8 @@ impl SetArgs {
     /// The keys of the file with the assignments over them.
     ///
     /// # Errors
-    /// The file cannot be read or is not valid TOML; an assignment has no `=`.
+    /// [`ErrorKind::Config`](tapeloop::ErrorKind::Config) if the file cannot be read or is not
+    /// valid TOML, or an assignment has no `=`.
     pub(super) fn raw_config(self, file: Option<&Path>) -> Result<RawConfig> {
         let mut raw = RawConfig::read(file)?;
         raw.trusts_file = self.trust_config;

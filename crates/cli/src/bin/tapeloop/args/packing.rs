@@ -85,7 +85,8 @@ impl PackArgs {
     /// The config of the file and the options.
     ///
     /// # Errors
-    /// A key of the file or an option is not valid, or a key is set that does not affect reading.
+    /// [`ErrorKind::Config`](tapeloop::ErrorKind::Config) if a key of the file or an option is not
+    /// valid, if a key is set that does not affect reading, or if no folder is given.
     pub(crate) fn resolve(self) -> Result<Config> {
         let (config, inputs) = config_and_inputs(self.config, self.paths)?;
         let mut raw = self.set.raw_config(config.as_deref())?;

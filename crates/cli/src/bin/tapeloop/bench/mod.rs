@@ -43,7 +43,8 @@ const REPORT: &str = "report.html";
 /// code.
 ///
 /// # Errors
-/// The config or a file is wrong, or the device cannot be used.
+/// [`ErrorKind::Usage`](tapeloop::ErrorKind::Usage) if workloads need structures and there are
+/// none; those of a config or file that is wrong, or a device that cannot be used.
 pub(super) fn bench(args: &BenchArgs) -> Result<u8> {
     if let [old, new] = &args.compare[..] {
         let machines = if args.any_machine {

@@ -59,7 +59,8 @@ impl References {
     }
 }
 
-/// The commands of a file.
+/// The commands of a file. An [`ErrorKind::Config`](tapeloop::ErrorKind::Config) error unless it is
+/// the TOML that `scripts/build_references.sh` writes.
 fn commands(text: &str) -> Result<Vec<Vec<String>>> {
     let file: ReferencesFile = toml::from_str(text).map_err(|error| {
         Error::config(error.message().trim().to_owned()).fix(

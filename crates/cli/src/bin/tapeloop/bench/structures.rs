@@ -145,7 +145,8 @@ impl StructureSet {
     }
 }
 
-/// The features of one structure, computed alone.
+/// The features of one structure, computed alone. Fails with the error of the structure, or
+/// [`ErrorKind::Config`] for settings that are not valid.
 fn expected(
     structure: &CheckedStructure,
     config: &FeatureConfig,

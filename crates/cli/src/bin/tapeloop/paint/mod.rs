@@ -173,7 +173,9 @@ fn features_of(name: &str) -> Vec<&'static str> {
 }
 
 /// Finds the feature that has the column, and chooses it: in addition to the other features if
-/// `keeps_others`, else alone. Returns the table and the column's name in it.
+/// `keeps_others`, else alone. Returns the table and the column's name in it. An
+/// [`ErrorKind::Usage`](tapeloop::ErrorKind::Usage) error if no feature computes it; the fix
+/// depends on what the name is instead.
 fn choose(
     features: &mut FeatureConfig,
     name: &str,

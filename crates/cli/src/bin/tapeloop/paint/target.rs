@@ -41,7 +41,8 @@ impl Outputs {
     /// Reserves `path` for the output `output` of the input `source`.
     ///
     /// # Errors
-    /// The path is another output of the run, an input, or a file that may not be replaced.
+    /// [`ErrorKind::Usage`](tapeloop::ErrorKind::Usage) if the path is another output of the run,
+    /// an input, or a file that may not be replaced.
     fn reserve(&mut self, path: &Path, output: &str, source: &Path) -> Result<()> {
         let place = || shown(path);
         let resolved = resolved(path);
@@ -167,7 +168,7 @@ impl Target {
 /// Checks that the ending of an output's name does not name another format.
 ///
 /// # Errors
-/// The name is that of another format.
+/// [`ErrorKind::Usage`](tapeloop::ErrorKind::Usage) if the name is that of another format.
 pub(super) fn check_format(path: &Path, format: Format) -> Result<()> {
     let named = Format::from_name(&path.to_string_lossy());
     if named.is_none_or(|named| named == format) {
@@ -183,7 +184,7 @@ pub(super) fn check_format(path: &Path, format: Format) -> Result<()> {
 /// Writes a file atomically, compressed if its name says so; or to standard output.
 ///
 /// # Errors
-/// The file cannot be written.
+/// [`ErrorKind::Io`](tapeloop::ErrorKind::Io) if the file cannot be written.
 pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     if path == Path::new(STDOUT) {
         let mut stdout = io::stdout().lock();

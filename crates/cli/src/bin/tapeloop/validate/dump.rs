@@ -32,7 +32,7 @@ impl Dump {
     /// Creates `folder` and the tables in it.
     ///
     /// # Errors
-    /// The tables cannot be written.
+    /// [`ErrorKind::Io`](tapeloop::ErrorKind::Io) if the tables cannot be written.
     pub(super) fn create(folder: &Path) -> Result<Self> {
         std::fs::create_dir_all(folder).within(|| shown(folder))?;
         Ok(Dump {
@@ -46,7 +46,7 @@ impl Dump {
     /// Appends a structure.
     ///
     /// # Errors
-    /// The tables cannot be written.
+    /// [`ErrorKind::Io`](tapeloop::ErrorKind::Io) if the tables cannot be written.
     pub(super) fn append(&mut self, source: &str, structure: &Structure) -> Result<()> {
         append_residues(source, structure, &mut self.residues)?;
         append_atoms(source, structure, &mut self.atoms)?;

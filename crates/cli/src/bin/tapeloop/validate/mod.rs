@@ -79,7 +79,8 @@ pub(super) fn validate(args: ValidateArgs) -> Result<u8> {
     Ok(if agrees { code } else { FAILED })
 }
 
-/// Checks that the scripts can read the tables, which must have all residues.
+/// Checks that the scripts can read the tables, which must have all residues. Else an
+/// [`ErrorKind::Config`](tapeloop::ErrorKind::Config) error.
 fn check_tables(config: &Config) -> Result<()> {
     if config.condition.is_some() {
         let error = Error::config("`tables.where`: the comparison needs the rows of all residues");

@@ -77,7 +77,7 @@ impl Python {
     /// columns agree.
     ///
     /// # Errors
-    /// The scripts cannot be written or started.
+    /// [`ErrorKind::Io`](tapeloop::ErrorKind::Io) if the scripts cannot be written or started.
     pub(super) fn compare(
         &self,
         folder: &Path,
