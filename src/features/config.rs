@@ -300,8 +300,9 @@ impl FeatureConfig {
         })
     }
 
-    /// Checks that something is computed, that no name of a feature or of a column occurs twice, the
-    /// settings of each feature that was chosen, and that kernels of the user's own can read the tags.
+    /// Checks that something is computed, that no name of a feature or of a column occurs twice,
+    /// the settings of each feature that was chosen, and that kernels of the user's own can read
+    /// the tags. Else an [`ErrorKind::Config`](crate::ErrorKind::Config) error.
     pub(super) fn check(&self) -> Result<()> {
         let first_repeat = |names: &[String]| -> Option<String> {
             (1..names.len())
@@ -342,7 +343,8 @@ impl FeatureConfig {
             .fix("rename the kernel's parameter, or leave the kernel or the feature out")
     }
 
-    /// Checks that the tags of atoms hold their radii, if a kernel of the user's own reads the tags.
+    /// Checks that the tags of atoms hold their radii, if a kernel of the user's own reads the
+    /// tags. Else an [`ErrorKind::Config`](crate::ErrorKind::Config) error.
     fn check_tags(&self) -> Result<()> {
         let excess = radius_excess(self.sasa.radii);
         match self.own_kernels.iter().find(|kernel| kernel.reads_atoms()) {
@@ -370,7 +372,7 @@ impl FeatureConfig {
 
     /// Checks that no feature was requested by name whose settings give it nothing to compute, such
     /// as a table that is not switched on. If all features are requested, the default, such a
-    /// feature is left out.
+    /// feature is left out. Else an [`ErrorKind::Config`](crate::ErrorKind::Config) error.
     fn check_all_compute(&self) -> Result<()> {
         if self.features.len() == FeatureName::ALL.len() {
             return Ok(());

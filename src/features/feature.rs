@@ -71,7 +71,8 @@ pub enum Setting {
 }
 
 impl Setting {
-    /// Checks that an integer or a distance is in its range; other types have none.
+    /// Checks that an integer or a distance is in its range; other types have none. Else an
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) error.
     pub(super) fn check(&self, key: &str) -> Result<()> {
         match self {
             Setting::Length(length, max) if length.angstrom() > *max => {

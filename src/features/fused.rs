@@ -86,7 +86,8 @@ impl StepProgram {
         program
     }
 
-    /// Checks that the fused kernel takes the program.
+    /// Checks that the fused kernel takes the program. Else an
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) error.
     fn check(&self) -> Result<()> {
         let (values, bytes) = (self.values.len(), self.bytes.len());
         if values <= VALUES_MAX && bytes <= PROGRAM_BYTES_MAX {

@@ -71,6 +71,7 @@ impl Feature for SideChains {
     }
 
     fn record(&self, r: &mut FeatureRecorder<'_>) {
+        // Five chis; their four bins and the other two counts.
         let angles = r.results::<f32>(TableName::Residues, "side_chain_angles", 5);
         let counts = r.results::<i32>(TableName::Residues, "side_chain_counts", 6);
         let args = side_chains::Args {

@@ -184,6 +184,7 @@ fn scale_of(value: f32) -> f64 {
     let exponent = f64::from(value).to_bits() >> 52;
     match exponent {
         0 => 1.0,
+        // 2^(41 - e) for a value from 2^e to below 2^(e + 1).
         _ => f64::from_bits((1023 + 41 + 1023 - exponent) << 52),
     }
 }

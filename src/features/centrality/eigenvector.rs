@@ -307,8 +307,8 @@ impl<'a> EigenIteration<'a> {
                 0.0
             };
             let numbers = [2 * m as u32, 2 * m as u32 + 1].map(random);
-            // The first vector is positive, as the result is. The second has both signs, as all
-            // other eigenvectors have.
+            // The first vector is positive, as the result is, and varies less than the weights. The
+            // second has both signs, as all other eigenvectors have.
             [
                 weight * (4.0 + numbers[0]),
                 weight * (2.0 * numbers[1] - 1.0),
@@ -323,6 +323,7 @@ impl<'a> EigenIteration<'a> {
             x: vec![[0.0; 2]; count],
             image: vec![[0.0; 2]; count],
             rest: vec![[0.0; 2]; count],
+            // The first step replaces it.
             ritz: Ritz::new([1.0; 6]),
             filter: Filter::default(),
             lower: LOWER,

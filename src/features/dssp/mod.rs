@@ -94,6 +94,7 @@ fn patterns(r: &mut FeatureRecorder<'_>) -> Patterns {
     let (ca, cells, backbone) = (r.ca(), r.cells(CellKind::Ca), r.backbone());
     let hydrogens = amide_hydrogens(r);
     let bridges = r.device("bridges", RESIDUES, 1);
+    // Two bonds as donor and two as acceptor.
     let (partners, energies) = if r.is_requested::<Dssp>() {
         (
             r.results(TableName::Residues, "bond_partners", 4),

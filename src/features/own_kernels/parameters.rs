@@ -61,7 +61,8 @@ inputs! {
     row_numbers: i32;
 }
 
-/// The threads of a block, 128 without a launch bound, and what the parameters stand for.
+/// The threads of a block, 128 without a launch bound (docs/config/kernels.md), and what the
+/// parameters stand for.
 ///
 /// # Errors
 /// Those of [`OwnKernel::new`], without the name of the file.

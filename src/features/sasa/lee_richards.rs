@@ -185,6 +185,7 @@ impl Slices {
     /// `count` slices; the probe's radius in 0.001 A.
     pub(super) fn new(count: u32, probe: u32) -> Self {
         let circle = |slice: u32| {
+            // Of the middle of the slice, from -1 to 1.
             let height = ((2 * slice + 1) as i32 - count as i32) as f32 / count as f32;
             [height, 1.0 / (1.0 - height * height).sqrt()]
         };
