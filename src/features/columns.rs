@@ -147,13 +147,15 @@ impl ColumnDecl {
         }
     }
 
-    /// The same column with other limits on differences from other programs.
+    /// The same column with other limits on differences from other programs, which
+    /// `docs/VALIDATION.md` lists.
     pub(super) fn reference(mut self, tolerance: Tolerance) -> Self {
         self.reference = tolerance;
         self
     }
 
-    /// The same column with other limits on what a rotation may change.
+    /// The same column with other limits on what a rotation may change, with room for what the
+    /// samples show.
     pub(super) fn rotation(mut self, tolerance: Tolerance) -> Self {
         self.rotation = tolerance;
         self

@@ -148,6 +148,8 @@ impl AtomTag {
     /// Tags of the same chain differ only in bits below this one.
     pub(super) const FIRST_CHAIN_BIT: u32 = 1 << Self::CHAIN_SHIFT;
 
+    /// The tag of an atom of a residue. `radius_milli` is 1 to [`RADIUS_MAX`]: a radius of 0 stands
+    /// for no atom.
     pub(super) fn new(radius_milli: u32, is_side: bool, is_polar: bool, chain: u32) -> Self {
         debug_assert!((1..=RADIUS_MAX).contains(&radius_milli) && chain < CHAINS_MAX);
         let flag = |set: bool, bit: u32| if set { bit } else { 0 };

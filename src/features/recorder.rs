@@ -171,6 +171,8 @@ pub(super) struct FeatureRecorder<'a> {
 }
 
 impl<'a> FeatureRecorder<'a> {
+    /// A recorder without launches. Uploads the header, which all kernels read. `settings` are
+    /// those of all features, `requested` those that were asked for.
     pub(super) fn new(
         recorder: &'a mut Recorder,
         settings: Vec<&'a dyn Any>,

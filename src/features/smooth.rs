@@ -234,6 +234,7 @@ struct WeightedSums {
 }
 
 impl WeightedSums {
+    /// Sums of nothing, in units of 1 over `scale`.
     fn new(scale: f64, weighted: bool) -> Self {
         WeightedSums {
             scale,

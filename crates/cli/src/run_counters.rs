@@ -80,6 +80,7 @@ pub struct StructureCounts {
 }
 
 impl StructureCounts {
+    /// The counts of a structure as it was read, before its atoms are dropped.
     pub fn new(structure: &Structure) -> Self {
         StructureCounts {
             atoms: structure.xyz.len() as u64,

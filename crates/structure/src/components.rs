@@ -173,6 +173,8 @@ struct ComponentTable {
 }
 
 impl ComponentTable {
+    /// The components of both tables; a simulation program's name takes the place of the
+    /// dictionary's component of that name, which [`ComponentTable::ambiguous`] keeps.
     fn parse() -> Self {
         let count = rows().count() + simulation_names().count();
         // At most a quarter is taken, so that few ids share a slot.

@@ -19,6 +19,7 @@ struct InteractionRows<'a> {
 }
 
 impl<'a> InteractionRows<'a> {
+    /// The rows of a batch. `ends` and `rooms` are those of [`Entries`].
     fn new(ends: &'a [i32], rooms: &'a [u32], partners: &'a [i32], kinds: &'a [i32]) -> Self {
         // Rooms of pairs count rows.
         let entries = Entries {

@@ -252,6 +252,7 @@ impl Column {
         Column::new(&column.name, kind, &about, source).nullable()
     }
 
+    /// A column of rows' own values, without nulls and unit.
     fn new(name: &str, kind: Kind, about: &str, source: Source) -> Self {
         Column {
             spec: ColumnSpec::full(name, kind, about),

@@ -60,6 +60,7 @@ pub(super) struct Table {
 }
 
 impl Table {
+    /// A table without rows; [`Table::start_part`] has to come before any.
     pub(super) fn new(
         kind: OutputTable,
         output: Output,

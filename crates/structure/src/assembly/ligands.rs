@@ -109,6 +109,7 @@ struct ChainCopy {
 }
 
 impl ChainCopy {
+    /// The names of copy `number`, from 1, of the ligand's chain.
     fn new(ligand: &Ligand, number: u32) -> Self {
         let (mut auth_asym_id, mut label_asym_id) = (
             Arc::clone(&ligand.auth_asym_id),

@@ -30,6 +30,7 @@ pub(super) struct Remark350<'a> {
 }
 
 impl<'a> Remark350<'a> {
+    /// A reader that waits for assembly 1. `text` is the whole file's, for the lines of errors.
     pub(super) fn new(text: &'a [u8], limits: ReadLimits) -> Self {
         Remark350 {
             text,

@@ -41,6 +41,7 @@ pub(super) struct LastResidue<'a> {
 }
 
 impl ShiftedLine {
+    /// A line of these columns, of which it has `len`; 80 are read at most.
     fn new(columns: Columns, len: usize) -> Self {
         ShiftedLine {
             columns,
