@@ -98,6 +98,7 @@ impl Twin for class_fractions::Views<'_> {
         groups.for_each(self.fractions, 3, |rows, fractions| {
             let mut counts = [0u32; 3];
             for row in rows.iter() {
+                // A null is negative, so it counts in no class.
                 let class = usize::try_from(self.states[2 * row + 1]).ok();
                 if let Some(count) = class.and_then(|class| counts.get_mut(class)) {
                     *count += 1;

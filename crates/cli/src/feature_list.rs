@@ -1,5 +1,7 @@
 //! The features that a run computes, as text for a terminal, as JSON, and as Markdown for
 //! `docs/config/feature-reference.md`: `tapeloop features`, and `describe` of the Python package.
+//!
+//! Writing to a string cannot fail, so what `write!` returns is ignored.
 
 use super::config::{Config, OutputTable, RawConfig, names_in, range_text, setting_json};
 use serde_json::{Value as Json, json};
@@ -308,7 +310,6 @@ pub fn markdown(config: &Config) -> String {
             .iter()
             .map(|name| format!("`{}`", name.name()))
             .collect();
-        // Writing to a string cannot fail.
         let _ = writeln!(text, "| `\"{preset}\"` | {} |", features.join(", "));
     }
     text.push_str("\n| table | a row for each | when |\n|---|---|---|\n");

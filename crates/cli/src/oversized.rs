@@ -293,6 +293,7 @@ impl Oversized {
         }
         let device = self.device()?;
         let mut config = bucket_config(&self.config, capacity, self.config.policy.deadline);
+        // The bucket may use what is left of the run's restarts.
         config.restarts_max = config.restarts_max.saturating_sub(self.losses().restarts);
         let memory = Engine::memory_plan(&self.workload, device.device(), 1, &config)?;
         if device.is_supervised() {

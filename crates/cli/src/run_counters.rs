@@ -300,6 +300,8 @@ impl RunCounters {
             if known.structures == 0 {
                 known.first = format!("{}, {}", printable(source), finding.first);
             }
+            // Saturating, as a run that goes on begins with numbers from `run.json`, which may be
+            // any.
             known.count = known.count.saturating_add(u64::from(finding.count));
             known.structures = known.structures.saturating_add(1);
         }

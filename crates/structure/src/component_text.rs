@@ -204,6 +204,7 @@ impl RawComponent {
                 }),
                 [Some(heavy), None] | [None, Some(heavy)] => {
                     let hydrogens = &mut component.atoms[usize::from(heavy)].hydrogens;
+                    // No atom of a real component has 255 hydrogens.
                     *hydrogens = hydrogens.saturating_add(1);
                 }
                 [None, None] => {}

@@ -360,6 +360,7 @@ fn add_bonds<S: Simd>(
                 let acceptor = others[lane] as usize;
                 if kind_of(acceptor) != INCOMPLETE && residue != acceptor + 1 {
                     best[residue - start][0].add(energy, acceptor);
+                    // The index of one before `start` wraps to one beyond the rows.
                     if let Some(best) = best.get_mut(acceptor.wrapping_sub(start)) {
                         best[1].add(energy, residue);
                     }

@@ -190,6 +190,8 @@ impl Feature for Interfaces {
         };
         r.launch_blocks(CHAINS, args);
         let (row_ends, totals) = ends_of(r, CHAINS, degrees);
+        // The values of a row: its two chains, and columns of three counts, three areas and one
+        // count.
         let per_row = |values| values * INTERFACES_PER_UNIT;
         let table = TableName::Interfaces;
         let buffers = InterfaceBuffers {

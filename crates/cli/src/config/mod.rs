@@ -185,7 +185,7 @@ pub struct BatchSettings {
 }
 
 impl Config {
-    /// Resolves the keys of a run.
+    /// Resolves the keys of a run. docs/config lists their defaults and ranges.
     ///
     /// # Errors
     /// [`ErrorKind::Config`](tapeloop::ErrorKind::Config) lists everything that is wrong, each with

@@ -52,6 +52,7 @@ pub(super) fn perceive_known(
     for (atom, place) in component.atoms.iter().zip(&atoms) {
         if let Some(place) = place {
             let place = *place as usize;
+            // Each link takes the place of a hydrogen, while there is one.
             known.hydrogens[place] = atom.hydrogens.saturating_sub(links[place]);
         }
     }

@@ -435,6 +435,7 @@ impl Builder {
                 links.extend(found.into_iter().map(atoms));
             }
         }
+        // The counts saturate: many atoms in one place can have more links than a `u8` holds.
         let mut link_counts = vec![0_u8; self.xyz.len()];
         for &[atom, _] in &links {
             link_counts[atom as usize] = link_counts[atom as usize].saturating_add(1);

@@ -1,4 +1,6 @@
 //! `tapeloop devices`.
+//!
+//! Writing to a string cannot fail, so what `write!` returns is ignored.
 
 use serde_json::{Value as Json, json};
 use std::fmt::Write;
@@ -37,7 +39,6 @@ fn text_of(found: &Result<Vec<DeviceEntry>, String>) -> String {
         }
     };
     if let (Ok(_), Some(variable)) = (found, visible_variable()) {
-        // Writing to a string cannot fail.
         let _ = writeln!(text, "CUDA_VISIBLE_DEVICES is {variable:?}.");
     }
     text

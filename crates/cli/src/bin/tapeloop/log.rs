@@ -25,6 +25,7 @@ impl Write for Stderr {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(line);
         let mut stderr = io::stderr().lock();
+        // Standard error may be closed, which is no reason to end a run.
         for (index, part) in text.split(ESCAPE).enumerate() {
             if index > 0 {
                 let escape = if self.has_colours { ESCAPE } else { r"\u001b" };

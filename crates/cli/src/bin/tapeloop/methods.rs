@@ -1,4 +1,6 @@
 //! `tapeloop methods`: what a publication says of a run, from the run's `run.json`.
+//!
+//! Writing to a string cannot fail, so what `write!` returns is ignored.
 
 use super::args::MethodsArgs;
 use serde_json::{Map, Value as Json};

@@ -1,4 +1,6 @@
 //! How a run went: its exit code, and the summary that it prints.
+//!
+//! Writing to a string cannot fail, so what `write!` returns is ignored.
 
 use super::bottleneck::Cores;
 use super::waits::{slots_line, threads_line};
@@ -160,7 +162,6 @@ impl Outcome {
             format::counted(counts.atoms, "atom"),
             plan.device(),
         );
-        // Writing to a string cannot fail.
         let _ = writeln!(
             text,
             "{} structures/s, {} residues/s, {} atoms/s",

@@ -1,4 +1,5 @@
-//! Records other than atoms that name residues: SEQRES, LINK and DBREF.
+//! Records other than atoms that name residues: SEQRES, LINK and DBREF. Their columns are those of
+//! version 3.3 of the format, counted from 0.
 
 use std::ops::Range;
 

@@ -203,6 +203,7 @@ impl<'a> Output<'a> {
         if blanks == 0 || ends_line {
             return;
         }
+        // At least one blank separates it from the next value.
         let wanted = (blanks + old_len).saturating_sub(new_len).max(1);
         self.new.resize(self.new.len() + wanted, b' ');
         self.at += blanks;
