@@ -292,7 +292,8 @@ const _: () = assert!(size_of::<ResidueSpan>() == 16);
 impl ResidueSpan {
     /// The residue is present.
     pub(super) const PRESENT: u8 = constants::PRESENT;
-    /// It is linked to the residue before it.
+    /// It is linked to the residue before it. The first residue of a structure may have the flag too; see
+    /// [`Self::is_linked`].
     pub(super) const LINKED: u8 = constants::LINKED;
     /// It is one of the twenty standard amino acids, or selenomethionine.
     pub(super) const STANDARD: u8 = constants::STANDARD;
@@ -303,7 +304,9 @@ impl ResidueSpan {
         self.flags & flag != 0
     }
 
-    /// Whether residue `index` of the batch exists and is linked to the one before it.
+    /// Whether `residues`, the live ones of the batch, have one at `index`, and it is linked to the one before
+    /// it in its structure. The structures are compared because that of an embedder may link its first residue
+    /// to nothing, which [`CheckedStructure`](crate::structure::CheckedStructure) lets pass.
     pub(super) fn is_linked(residues: &[ResidueSpan], index: usize) -> bool {
         let pair = index
             .checked_sub(1)

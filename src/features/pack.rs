@@ -237,6 +237,7 @@ fn is_standard(residue: &Residue) -> bool {
 
 /// Whether the letter is that of one of the twenty standard amino acids.
 fn is_standard_letter(aa: u8) -> bool {
+    // A table, as packing asks for each residue, and a search of the letters takes longer.
     const LETTERS: [bool; 256] = {
         let standard = b"ACDEFGHIKLMNPQRSTVWY";
         let mut letters = [false; 256];

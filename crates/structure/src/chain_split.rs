@@ -11,8 +11,8 @@
 //!    larger step is a gap in one molecule: programs write TER there too;
 //! 3. within a part whose residue numbers still repeat, where the number falls without a bond.
 //!
-//! A number repeats if two residues have it, others lie between them, and both have an atom of one name
-//! and altloc, or one is an amino acid and the other a nucleotide. So residues that differ in the
+//! A number repeats if two residues have it, others lie between them but none of this number, and both have an
+//! atom of one name and altloc, or one is an amino acid and the other a nucleotide. So residues that differ in the
 //! component at one site do not count.
 //!
 //! The model holds copies, such as the models of an ensemble without MODEL records, if numbers of a chain
@@ -340,7 +340,8 @@ impl<'a> ChainResidues<'a> {
 
     /// Whether a number repeats in a part.
     fn repeats(&self, part: Range<usize>) -> bool {
-        // The last residue of each number.
+        // The last residue of each number. Each is compared with that one alone, so that the time is linear:
+        // where several components share a site a repetition may be missed, but a copy has other numbers too.
         let mut seen: HashMap<(Option<i32>, u8), usize> = HashMap::new();
         part.into_iter().any(|residue| {
             let last = seen.insert(self.number(residue), residue);

@@ -78,6 +78,32 @@ fn a_folder_that_no_run_wrote_is_refused() {
 }
 
 #[test]
+fn a_record_that_was_edited_or_is_of_another_version_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    run_well(&[&format!("{SAMPLES}/1ubi.pdb"), "-o", str_of(&out)]);
+    let path = out.join("run.json");
+    let whole: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    let refused = |edit: &dyn Fn(&mut serde_json::Value)| {
+        let mut record = whole.clone();
+        edit(&mut record);
+        fs::write(&path, record.to_string()).unwrap();
+        let output = tapeloop(["methods", str_of(&out)]).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        text(&output.stderr)
+    };
+    let said = refused(&|record| drop(record["config"].as_object_mut().unwrap().remove("models")));
+    assert!(said.contains("lacks `models`"), "{said}");
+    let said = refused(&|record| record["backend"] = serde_json::Value::Null);
+    assert!(said.contains("lacks `backend`"), "{said}");
+    let said = refused(&|record| record["config"]["sasa.brand_new"] = 5.into());
+    assert!(
+        said.contains("`sasa.brand_new`") && said.contains("use tapeloop"),
+        "{said}"
+    );
+}
+
+#[test]
 fn settings_and_sources_of_what_a_feature_needs_are_said() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");

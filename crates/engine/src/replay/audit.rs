@@ -73,10 +73,7 @@ impl<'a> AllowedMemory<'a> {
 
     fn is_declared(&self, address: u64) -> bool {
         let mut views = self.declared.views().iter();
-        views.any(|view| {
-            let start = view.address();
-            address >= start && address - start < view.bytes() as u64
-        })
+        views.any(|view| is_inside(address, view.address(), view.bytes()))
     }
 
     /// The name of the value in the header at an address.
@@ -87,28 +84,37 @@ impl<'a> AllowedMemory<'a> {
         Some(&declared.name)
     }
 
-    /// Describes what is at an address, for messages.
+    /// Describes the memory that an address is in, for messages.
     fn what_is(&self, address: u64) -> String {
-        let is_own = |buffer: &Addresses| buffer.device == address || buffer.host == Some(address);
+        // Before the buffers: uniforms are in the header, which is one of them.
+        if let Some(name) = self.uniform_at(address) {
+            return format!("uniform {name}");
+        }
+        let is_in = |start: u64, bytes: usize| is_inside(address, start, bytes);
+        let is_own = |buffer: &Addresses| {
+            let mut starts = [Some(buffer.device), buffer.host].into_iter().flatten();
+            starts.any(|start| is_in(start, buffer.bytes))
+        };
         let names = self.recording.buffers().iter().map(|decl| &decl.name);
         if let Some((name, _)) = names.zip(&self.own).find(|(_, buffer)| is_own(buffer)) {
             return format!("buffer {name}");
         }
-        if let Some(name) = self.uniform_at(address) {
-            return format!("uniform {name}");
-        }
-        if self.bound.iter().any(|view| view.address() == address) {
-            return "memory that a buffer is bound to".to_owned();
-        }
-        if self.is_declared(address) {
-            return "declared memory".to_owned();
-        }
-        if self.declared.was_known(address) {
-            "stale: in memory that was bound or declared before, and no longer is".into()
+        let text = if (self.bound.iter()).any(|view| is_in(view.address(), view.bytes())) {
+            "memory that a buffer is bound to"
+        } else if self.is_declared(address) {
+            "declared memory"
+        } else if self.declared.was_known(address) {
+            "stale: in memory that was bound or declared before, and no longer is"
         } else {
-            "foreign: not in memory that belongs to this slot, is bound or is declared".to_owned()
-        }
+            "foreign: not in memory that belongs to this slot, is bound or is declared"
+        };
+        text.to_owned()
     }
+}
+
+/// Whether an address is one of the `bytes` bytes from `start` on.
+fn is_inside(address: u64, start: u64, bytes: usize) -> bool {
+    address >= start && address - start < bytes as u64
 }
 
 fn mismatch_error(message: String) -> Error {

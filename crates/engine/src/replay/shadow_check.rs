@@ -171,6 +171,8 @@ impl Results {
         Ok(Results(results))
     }
 
+    /// Compares with the bytes of another replay; `names` say in the message whose they are.
+    ///
     /// # Errors
     /// [`ErrorKind::Mismatch`] with the first element that differs.
     fn compare(&self, other: &Results, recording: &Recording, names: [&str; 2]) -> Result<()> {

@@ -127,8 +127,8 @@ pub trait Workload: Send + Sync + 'static {
     /// ```
     ///
     /// # Errors
-    /// An error or a panic rejects this item alone, and its parts of the input buffers and of the
-    /// upload buffers are zeros.
+    /// An error, a panic, or a part with a length that nothing was named for rejects this item alone, and its
+    /// parts of the input buffers and of the upload buffers are zeros.
     fn device_inputs(
         &self,
         buffers: &Self::Buffers,

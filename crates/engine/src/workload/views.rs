@@ -112,7 +112,8 @@ impl<'v, 'a> WriteParts<'v, 'a> {
     }
 
     /// Calls `write` with the views of the next item, which spans `extent`, and goes on to the item after
-    /// it. Sets the item's views to zero if `write` fails.
+    /// it. Sets the item's views to zero if `write` fails. `write` has to catch panics: after one, the next
+    /// item would be written in this one's place.
     // Inlined, since moving the views would take longer than to write a small item.
     #[inline]
     pub(crate) fn write_next<E>(

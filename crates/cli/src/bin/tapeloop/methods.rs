@@ -10,7 +10,7 @@ use tapeloop::error::{Context, Error, Result};
 use tapeloop::features::{ColumnDecl, FeatureConfig, FeatureName, Setting};
 use tapeloop::structure::{Components, Radii};
 use tapeloop_bench::internal::format::{counted, whole};
-use tapeloop_cli::config::{Config, NO_COMPONENTS, RawConfig, setting_json};
+use tapeloop_cli::config::{Config, NO_COMPONENTS, RawConfig, is_removed, setting_json};
 use tapeloop_cli::exit_codes::GOOD;
 use tapeloop_cli::feature_list::wrap;
 use tapeloop_cli::output::{RECORD, RECORD_BYTES_MAX, decides_no_value};
@@ -77,10 +77,13 @@ struct Methods {
 }
 
 impl Methods {
+    /// Takes what a text for a publication says from the record of a run alone: its inputs, devices and files
+    /// may be gone.
+    ///
     /// # Errors
     /// [`ErrorKind::Input`](tapeloop::ErrorKind::Input) if the record lacks what every run writes,
-    /// [`ErrorKind::Config`](tapeloop::ErrorKind::Config) if this version does not know its
-    /// settings.
+    /// [`ErrorKind::Config`](tapeloop::ErrorKind::Config) if this version does not have its
+    /// settings or their values.
     fn new(record: &Json) -> Result<Self> {
         let damaged = |key: &str| Error::input(format!("the record of the run lacks `{key}`"));
         let object = |key: &'static str| record[key].as_object().ok_or_else(|| damaged(key));
@@ -98,12 +101,14 @@ impl Methods {
             COMPONENTS => components.is_some(),
             _ => false,
         };
+        // The others are not resolved, as they may name what this machine lacks.
         let of_features = settings.iter().filter(|(key, _)| is_of_features(key));
         let of_features = of_features.filter(|(key, _)| !is_file(key));
         let of_features = of_features.map(|(key, value)| (key.clone(), value.clone()));
         let config = RawConfig::of_settings(&of_features.collect()).and_then(Config::resolve);
-        let mut config = config
-            .map_err(|error| error.fix(format!("use tapeloop {version}, which made the run")))?;
+        let by_its_version =
+            |error: Error| error.fix(format!("use tapeloop {version}, which made the run"));
+        let mut config = config.map_err(by_its_version)?;
         if let Some(file) = radii {
             config.features.sasa.radii = Radii::of_file(file, ANY_RADII)?;
         }
@@ -112,27 +117,32 @@ impl Methods {
             config.features.interactions.components = Some(components);
         }
         let defaults = Config::resolve(RawConfig::default())?;
+        let has = |key: &str| defaults.settings.iter().any(|(known, _)| *known == key);
+        let is_known = |key: &str| has(key) || decides_no_value(key) || is_removed(key);
+        if let Some(key) = settings.keys().find(|key| !is_known(key)) {
+            let error = Error::config(format!("this version has no setting `{key}`"));
+            return Err(by_its_version(error));
+        }
         let mut changed = Vec::new();
         for (key, default) in &defaults.settings {
             let value = settings.get(*key).unwrap_or(default);
-            let is_said = ["input", "models"].contains(key) || is_of_features(key);
-            if value != default && !is_said && !decides_no_value(key) {
+            // Said elsewhere, or, as the paths of inputs, of no use in a publication.
+            let is_left_out = ["input", "models"].contains(key) || is_of_features(key);
+            if value != default && !is_left_out && !decides_no_value(key) {
                 changed.push(format!("{key} = {value}"));
             }
         }
         let has_ended = record["state"] != "running";
+        let backend = record["backend"]["name"].as_str();
         Ok(Methods {
             version: version.to_owned(),
-            backend: record["backend"]["name"]
-                .as_str()
-                .unwrap_or("cpu")
-                .to_owned(),
+            backend: backend.ok_or_else(|| damaged("backend"))?.to_owned(),
             has_ended,
             counts: object(if has_ended { "counts" } else { "written" })?.clone(),
             radii_hash: radii_hash(record),
             features: config.features,
             columns: record["columns"].clone(),
-            models: settings["models"].as_str().unwrap_or("first").to_owned(),
+            models: name("models").ok_or_else(|| damaged("models"))?.to_owned(),
             changed,
         })
     }

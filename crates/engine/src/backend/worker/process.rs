@@ -256,8 +256,10 @@ impl Workers {
         process.map(|process| process.id())
     }
 
+    /// Whether the worker takes requests.
+    ///
     /// # Errors
-    /// The cause of the loss, if the worker takes no requests.
+    /// The cause of the loss, if it does not.
     pub(super) fn check(&self) -> Result<()> {
         if self.is_lost() {
             Err(self.loss())

@@ -16,14 +16,14 @@ fn copying() -> Kernel {
         .twin(copied)
 }
 
-/// A recording that writes buffer `d`, and reads what is at the allocation's address.
-fn by_both_names(allocation: &Allocation) -> (Recording, Buffer<u32>) {
+/// A recording that writes buffer `d`, and reads what is at `address`.
+fn by_both_names(address: u64) -> (Recording, Buffer<u32>) {
     let mut recorder = Recorder::new(&[LEN]);
     let x = recorder.upload_buffer::<u32>("x", 0, 1);
     let y = recorder.download_buffer::<u32>("y", 0, 1);
     let d = recorder.device_buffer::<u32>("d", 0, 1);
     // SAFETY: the twin reads no more than there is.
-    let from = unsafe { StructArg::new(&[0; 8]).address(allocation.address()) };
+    let from = unsafe { StructArg::new(&[0; 8]).address(address) };
     recorder.upload(x);
     recorder.launch(&doubling(), LEN / 4, &[x.into(), d.into()]);
     recorder.launch(&copying(), 1, &[from.into(), y.into()]);
@@ -79,7 +79,7 @@ fn memory_is_bound_or_declared_and_never_both() {
         for build in [Build::Capture, Build::Explicit] {
             let allocation = backend.allocate(Space::Device, 256).unwrap();
             let view = |offset| AllocationView::new(&allocation, offset, 128).unwrap();
-            let (recording, d) = by_both_names(&allocation);
+            let (recording, d) = by_both_names(allocation.address());
             let mut device_slot = device_slot(&backend, &recording);
             let device_slot = &mut *device_slot;
             let policy = Policy {
@@ -123,6 +123,34 @@ fn memory_is_bound_or_declared_and_never_both() {
     }
 }
 
+#[test]
+fn an_address_inside_bound_memory_is_said_to_be_there() {
+    for backend in devices() {
+        let allocation = backend.allocate(Space::Device, 128).unwrap();
+        let (recording, d) = by_both_names(allocation.address() + 32);
+        let mut device_slot = device_slot(&backend, &recording);
+        let device_slot = &mut *device_slot;
+        let policy = Policy {
+            warm_up: false,
+            ..Policy::default()
+        };
+        let buckets = Arc::new(Buckets::single(recording));
+        let mut executor = Executor::new(&backend, device_slot, &buckets, &policy).unwrap();
+        let mut bound = executor.bindings(device_slot, 0).unwrap().clone();
+        let view = AllocationView::new(&allocation, 0, 128).unwrap();
+        bound.bind_device(d, view).unwrap();
+        executor.update(device_slot, 0, bound).unwrap();
+        let replayed = executor.replay(device_slot, 0, Extent::from([LEN]));
+        let error = replayed.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Mismatch);
+        let text = error.to_string();
+        assert!(
+            text.contains("is memory that a buffer is bound to"),
+            "{text}"
+        );
+    }
+}
+
 /// What the refusal above is for: a slot that is given such a graph runs both kernels
 /// side by side, and the simulated device reports it.
 #[test]
@@ -130,7 +158,7 @@ fn a_graph_without_the_edge_between_both_names_is_reported() {
     let sim = Arc::new(SimBackend::new(SimOptions::seeded(1)));
     let backend: Arc<dyn Backend> = sim.clone();
     let allocation = backend.allocate(Space::Device, 256).unwrap();
-    let (recording, _) = by_both_names(&allocation);
+    let (recording, _) = by_both_names(allocation.address());
     let mut device_slot = device_slot(&backend, &recording);
     device_slot.adopt(&allocation).unwrap();
     let ids: Vec<_> = recording.buffers_by_id().map(|(id, _)| id).collect();
