@@ -99,7 +99,7 @@ pub(super) enum SettingField<'a> {
     Flag(&'a mut bool),
     /// False is the first word, true the second.
     Either(&'a mut bool, &'static [&'static str; 2]),
-    Choice(&'a mut dyn Choice),
+    Choice(&'a mut dyn ConfigWords),
     Texts(&'a mut Vec<String>),
     Radii(&'a mut Radii),
     Components(&'a mut Option<Components>),
@@ -163,7 +163,7 @@ impl SettingField<'_> {
 }
 
 /// An enum whose variants are words of the config.
-pub(super) trait Choice {
+pub(super) trait ConfigWords {
     /// All words, in the order of the variants.
     fn words(&self) -> &'static [&'static str];
 
@@ -174,10 +174,10 @@ pub(super) trait Choice {
     fn choose(&mut self, word: &str) -> bool;
 }
 
-/// Implements [`Choice`] for an enum: each variant and its word, in their order.
+/// Implements [`ConfigWords`] for an enum: each variant and its word, in their order.
 macro_rules! choice {
     ($type:ident: $($variant:ident $word:literal),+) => {
-        impl $crate::features::feature::Choice for $type {
+        impl $crate::features::feature::ConfigWords for $type {
             fn words(&self) -> &'static [&'static str] {
                 &[$($word),+]
             }

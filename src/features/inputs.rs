@@ -14,7 +14,7 @@ pub const PLDDT: &str = "plddt";
 
 /// The buffers that [`super::pack`] writes a structure to.
 #[derive(Debug, Default)]
-pub(super) struct Inputs {
+pub(super) struct StructureInputs {
     /// `[structures]`
     pub(super) structures: Option<Buffer<StructureSpan>>,
     /// `[residues]`

@@ -1,7 +1,7 @@
 //! Packs a structure into its part of a batch.
 
 use super::grid::{ATOM_CELL_SHIFT, Grid};
-use super::inputs::{B_CA, Inputs, PLDDT};
+use super::inputs::{B_CA, PLDDT, StructureInputs};
 use super::interactions::{chemistry_of, write_frames, write_roles};
 use super::layout::{
     ATOMS, AXES, Atom, AtomTag, Backbone, CELLS, CHAINS, ChainSpan, LIGANDS, PAIR_ROOM, Position,
@@ -50,7 +50,7 @@ pub(super) fn extent(structure: &CheckedStructure) -> Result<Extent> {
 /// Writes the structure into all inputs that the recording has. `views` are of its part of the
 /// batch, which starts at `offset`.
 pub(super) fn write(
-    inputs: &Inputs,
+    inputs: &StructureInputs,
     tags: &ClassTags,
     structure: &CheckedStructure,
     offset: Extent,

@@ -3,7 +3,7 @@
 
 use super::density;
 use super::fused::{self, Fusion, StepProgram};
-use super::inputs::Inputs;
+use super::inputs::StructureInputs;
 use super::interfaces::{InterfaceBuffers, InterfaceColumns};
 use super::kernels::{BuiltIn, WithCode};
 use super::layout::{
@@ -13,7 +13,7 @@ use super::layout::{
 use super::pairs::PairTable;
 use super::reals::Reals;
 use super::residue_depth::PointTotals;
-use super::results::{ResultBuffer, ResultColumn, ResultNumber, Results};
+use super::results::{KernelResults, ResultBuffer, ResultColumn, ResultNumber};
 use super::table::{SharedColumns, SizedRows};
 use super::table_decl::TableName;
 use crate::backend::DeviceInfo;
@@ -31,7 +31,7 @@ const VALUES_OF_TASK: usize = 1 << 17;
 /// The workload's buffers.
 #[derive(Debug, Default)]
 pub struct FeatureBuffers {
-    pub(super) inputs: Inputs,
+    pub(super) inputs: StructureInputs,
     pub(super) results: Vec<(TableName, ResultColumn)>,
     pub(super) pairs: Vec<PairTable>,
     pub(super) interfaces: Option<InterfaceBuffers>,
@@ -364,7 +364,7 @@ impl<'a> FeatureRecorder<'a> {
         table: TableName,
         name: &str,
         values: usize,
-    ) -> Results<T> {
+    ) -> KernelResults<T> {
         let results = self.results::<T>(table, name, values);
         self.nulls.push(T::result(results.buffer));
         results
@@ -376,7 +376,7 @@ impl<'a> FeatureRecorder<'a> {
         table: TableName,
         name: &str,
         values: usize,
-    ) -> Results<i32> {
+    ) -> KernelResults<i32> {
         let results = self.results(table, name, values);
         self.zeroed_counts.push(results.buffer);
         results
@@ -438,7 +438,7 @@ impl<'a> FeatureRecorder<'a> {
     /// batch.
     fn input<T: Element>(
         &mut self,
-        field: fn(&mut Inputs) -> &mut Option<Buffer<T>>,
+        field: fn(&mut StructureInputs) -> &mut Option<Buffer<T>>,
         name: &str,
         axis: usize,
         elements: usize,

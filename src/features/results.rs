@@ -110,7 +110,7 @@ impl ResultColumn {
 
 /// Results of a kernel: `[rows of the table, values]`.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Results<T> {
+pub(super) struct KernelResults<T> {
     pub(super) buffer: Buffer<T>,
     /// The buffer that the host reads: `buffer`, or its rounded copy.
     pub(super) read: ResultBuffer,
@@ -196,7 +196,7 @@ impl FeatureRecorder<'_> {
         table: TableName,
         name: &str,
         values: usize,
-    ) -> Results<T> {
+    ) -> KernelResults<T> {
         let axis = table.axis();
         let narrowed = if table == TableName::Residues {
             T::narrowed(self, name, values)
@@ -208,7 +208,7 @@ impl FeatureRecorder<'_> {
             (buffer, T::result(buffer))
         });
         self.downloads.push(read);
-        Results {
+        KernelResults {
             buffer,
             read,
             table,
@@ -221,9 +221,9 @@ impl FeatureRecorder<'_> {
         &mut self,
         name: &str,
         values: usize,
-    ) -> Results<T> {
+    ) -> KernelResults<T> {
         let buffer = self.device(name, RESIDUES, values);
-        Results {
+        KernelResults {
             buffer,
             read: T::result(buffer),
             table: TableName::Residues,
@@ -232,7 +232,7 @@ impl FeatureRecorder<'_> {
     }
 
     /// Adds a column to the results' table: the values at index `value` of each row.
-    pub(super) fn column<T>(&mut self, results: Results<T>, value: usize) {
+    pub(super) fn column<T>(&mut self, results: KernelResults<T>, value: usize) {
         debug_assert!(value < results.values);
         let column = ResultColumn {
             buffer: results.read,

@@ -28,7 +28,7 @@ choice!(RsaScale: Tien2013 "tien2013", Miller1987 "miller1987", Rose1985 "rose19
 
 /// A scale: its publication, the words that cite it, and the largest area of each of [`LETTERS`] in
 /// A^2.
-struct Scale {
+struct AreaScale {
     source: &'static str,
     citation: &'static str,
     areas: [f32; LETTERS.len()],
@@ -38,7 +38,7 @@ struct Scale {
 const LETTERS: &[u8; 20] = b"ARNDCEQGHILKMFPSTWYV";
 
 /// Table 1, column "theoretical".
-const TIEN_2013: Scale = Scale {
+const TIEN_2013: AreaScale = AreaScale {
     source: "Tien et al. 2013, PLoS ONE 8:e80635, theoretical maxima",
     citation: "Tien et al. 2013",
     areas: [
@@ -48,7 +48,7 @@ const TIEN_2013: Scale = Scale {
 };
 
 /// As table 1 of Tien et al. 2013 has them.
-const MILLER_1987: Scale = Scale {
+const MILLER_1987: AreaScale = AreaScale {
     source: "Miller et al. 1987, J Mol Biol 196:641",
     citation: "Miller et al. 1987",
     areas: [
@@ -58,7 +58,7 @@ const MILLER_1987: Scale = Scale {
 };
 
 /// As table 1 of Tien et al. 2013 has them.
-const ROSE_1985: Scale = Scale {
+const ROSE_1985: AreaScale = AreaScale {
     source: "Rose et al. 1985, Science 229:834",
     citation: "Rose et al. 1985",
     areas: [
@@ -68,7 +68,7 @@ const ROSE_1985: Scale = Scale {
 };
 
 /// The largest areas that DSSP found in proteins.
-const ROST_1994: Scale = Scale {
+const ROST_1994: AreaScale = AreaScale {
     source: "Rost and Sander 1994, Proteins 20:216",
     citation: "Rost and Sander 1994",
     areas: [
@@ -79,7 +79,7 @@ const ROST_1994: Scale = Scale {
 
 impl RsaScale {
     /// The largest areas of this publication.
-    fn scale(self) -> &'static Scale {
+    fn scale(self) -> &'static AreaScale {
         match self {
             RsaScale::Tien2013 => &TIEN_2013,
             RsaScale::Miller1987 => &MILLER_1987,

@@ -6,7 +6,7 @@ use super::cpu::tree_sum;
 use super::kernels::{BuiltIn, Twin, class_fractions, sum_of_rows};
 use super::layout::{CHAINS, ChainSpan, STRUCTURES, StructureSpan};
 use super::recorder::FeatureRecorder;
-use super::results::Results;
+use super::results::KernelResults;
 use crate::record::Buffer;
 
 /// The residues of each chain, or of each structure, as arguments of a kernel with a block for
@@ -22,17 +22,17 @@ pub(super) struct RowArgs {
 }
 
 /// Records the mean of the first column of reals, of chains and then of structures.
-pub(super) fn mean(r: &mut FeatureRecorder<'_>, name: &str, values: Results<f32>) {
+pub(super) fn mean(r: &mut FeatureRecorder<'_>, name: &str, values: KernelResults<f32>) {
     sum_or_mean(r, name, values, true);
 }
 
 /// Records the sum of the first column of reals, of chains and then of structures.
-pub(super) fn sum(r: &mut FeatureRecorder<'_>, name: &str, values: Results<f32>) {
+pub(super) fn sum(r: &mut FeatureRecorder<'_>, name: &str, values: KernelResults<f32>) {
     sum_or_mean(r, name, values, false);
 }
 
 /// Records the launches that sum values of residues, or average them, over chains and structures.
-fn sum_or_mean(r: &mut FeatureRecorder<'_>, name: &str, values: Results<f32>, is_mean: bool) {
+fn sum_or_mean(r: &mut FeatureRecorder<'_>, name: &str, values: KernelResults<f32>, is_mean: bool) {
     summarise(r, name, 1, |rows, sums| sum_of_rows::Args {
         header: rows.header,
         structures: rows.structures,
@@ -47,7 +47,7 @@ fn sum_or_mean(r: &mut FeatureRecorder<'_>, name: &str, values: Results<f32>, is
 }
 
 /// Records the shares of helix, strand and coil, of chains and then of structures.
-pub(super) fn fractions(r: &mut FeatureRecorder<'_>, name: &str, states: Results<i32>) {
+pub(super) fn fractions(r: &mut FeatureRecorder<'_>, name: &str, states: KernelResults<i32>) {
     summarise(r, name, 3, |rows, fractions| class_fractions::Args {
         header: rows.header,
         structures: rows.structures,

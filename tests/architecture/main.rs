@@ -10,6 +10,7 @@ mod opened_files;
 mod public_api;
 mod root_examples;
 mod threads;
+mod type_names;
 mod unsafe_files;
 mod versions;
 mod walks;

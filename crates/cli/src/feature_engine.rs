@@ -48,11 +48,11 @@ const RUN_KEYS: [(&str, &str); 3] = [
 /// An engine that computes features into record batches. It is made once, and reads any number of
 /// inputs, one stream after the other.
 pub struct FeatureEngine {
-    session: Arc<Mutex<Session>>,
-    process: Process,
+    session: Arc<Mutex<EngineSession>>,
+    process: EngineProcess,
 }
 
-struct Session {
+struct EngineSession {
     plan: Plan,
     engine: Engine<Features>,
 }
@@ -93,8 +93,8 @@ impl FeatureEngine {
     pub(super) fn of_plan(plan: Plan) -> Result<Self> {
         let engine = plan.start(&plan.tables_read())?;
         Ok(FeatureEngine {
-            session: Arc::new(Mutex::new(Session { plan, engine })),
-            process: Process::current(),
+            session: Arc::new(Mutex::new(EngineSession { plan, engine })),
+            process: EngineProcess::current(),
         })
     }
 
@@ -153,7 +153,7 @@ pub struct FeatureStream {
     running: Option<Running>,
     counters: Arc<RunCounters>,
     input_count: Option<InputCount>,
-    process: Process,
+    process: EngineProcess,
 }
 
 /// The counts of a stream.
@@ -178,7 +178,7 @@ struct Running {
     thread: JoinHandle<(Result<()>, SessionGuard)>,
 }
 
-type SessionGuard = ArcMutexGuard<RawMutex, Session>;
+type SessionGuard = ArcMutexGuard<RawMutex, EngineSession>;
 
 /// A record batch, or why there is none.
 pub enum Next {
@@ -198,7 +198,7 @@ impl FeatureStream {
         inputs: Inputs,
         tables: &[&str],
         counts_inputs: bool,
-        process: Process,
+        process: EngineProcess,
     ) -> Result<Self> {
         let (sender, batches) = bounded(BATCHES_AHEAD);
         let (interrupt, stop) = Interrupt::by_call();
@@ -223,7 +223,7 @@ impl FeatureStream {
         let sources = sources_of(&session.plan, inputs, &interrupt, &counters)?;
         let shared = Arc::clone(&counters);
         let run = move || {
-            let Session { plan, engine } = &mut *session;
+            let EngineSession { plan, engine } = &mut *session;
             let mut ended = compute(plan, engine, sources, rows, rejected, &shared);
             if is_whole {
                 ended = ended.and_then(|()| check_annotations(plan, &shared));
@@ -314,11 +314,11 @@ impl Drop for FeatureStream {
 
 /// The process in which an engine was made. A fork copies no threads.
 #[derive(Clone, Copy)]
-struct Process(u32);
+struct EngineProcess(u32);
 
-impl Process {
+impl EngineProcess {
     fn current() -> Self {
-        Process(std::process::id())
+        EngineProcess(std::process::id())
     }
 
     fn check(self) -> Result<()> {

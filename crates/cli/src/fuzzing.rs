@@ -34,7 +34,7 @@ const RESIDUES_MAX: u32 = 512;
 const TOPOLOGY: &str = include_str!("../../../samples/1ubi.pdb");
 
 /// What the inputs are read with.
-struct Session {
+struct FuzzSession {
     pipeline: Pipeline<Features>,
     features: FeatureConfig,
     reader: Reader,
@@ -46,7 +46,7 @@ struct Session {
 }
 
 thread_local! {
-    static SESSION: RefCell<Option<Session>> = const { RefCell::new(None) };
+    static SESSION: RefCell<Option<FuzzSession>> = const { RefCell::new(None) };
 }
 
 /// A file of this process in the folder for temporary files, with these bytes.
@@ -61,7 +61,7 @@ fn remove(path: &Path) {
     std::fs::remove_file(path).expect("the folder can be written");
 }
 
-impl Session {
+impl FuzzSession {
     /// Starts the engine on the CPU, with the default features, and computes the rows of one
     /// structure, of which conditions choose some.
     fn new() -> Self {
@@ -81,7 +81,7 @@ impl Session {
         let topology = reader.read_topology(&path).expect("the topology is valid");
         remove(&path);
         let structure = topology.structure().clone();
-        let mut session = Session {
+        let mut session = FuzzSession {
             pipeline: pipeline.expect("the engine starts"),
             features,
             reader,
@@ -131,8 +131,8 @@ impl Session {
     }
 }
 
-fn with_session(work: impl FnOnce(&mut Session)) {
-    SESSION.with_borrow_mut(|session| work(session.get_or_insert_with(Session::new)));
+fn with_session(work: impl FnOnce(&mut FuzzSession)) {
+    SESSION.with_borrow_mut(|session| work(session.get_or_insert_with(FuzzSession::new)));
 }
 
 /// Readers of all models: of deposited chains, of assembly 1, and of one joined structure, each with

@@ -174,18 +174,18 @@ struct Oversized {
     /// worker to itself. Selected when it is needed.
     device: Option<Arc<dyn Backend>>,
     /// The latest last.
-    kept: Vec<Bucket>,
+    kept: Vec<OversizedPipeline>,
     /// The losses of buckets that are no longer kept.
     losses: LossesAlone,
 }
 
 /// A pipeline with one slot and one bucket.
-struct Bucket {
+struct OversizedPipeline {
     pipeline: Pipeline<Features>,
     capacity: Extent,
 }
 
-impl Bucket {
+impl OversizedPipeline {
     fn bytes(&self) -> u64 {
         let memory = self.pipeline.memory();
         memory.bytes()
@@ -260,7 +260,8 @@ impl Oversized {
 
     /// Frees the oldest kept buckets until there is room for `bytes` more.
     fn free_kept_for(&mut self, bytes: u64) {
-        let kept = |all: &[Bucket]| all.iter().map(Bucket::bytes).sum::<u64>();
+        let kept =
+            |all: &[OversizedPipeline]| all.iter().map(OversizedPipeline::bytes).sum::<u64>();
         while !self.kept.is_empty() && kept(&self.kept).saturating_add(bytes) > KEPT_BYTES_MAX {
             self.drop_oldest(1);
         }
@@ -270,7 +271,7 @@ impl Oversized {
     ///
     /// # Errors
     /// [`ErrorKind::Capacity`] if the structure is over the limit, or there is not enough memory.
-    fn bucket_for(&mut self, item: &Input) -> Result<Bucket> {
+    fn bucket_for(&mut self, item: &Input) -> Result<OversizedPipeline> {
         let structure = item.structure.as_ref().map_err(Clone::clone)?;
         let extent = self.workload.extent(item)?;
         let residues_max = self.config.batch.structure_residues_max;
@@ -287,7 +288,7 @@ impl Oversized {
         let capacity = capacity_for(extent, structure.residues.len() as u32, residues_max);
         // One of another size has room for more pairs or fewer, and whether a structure is rejected for
         // its pairs must not depend on those before it.
-        let same = |bucket: &Bucket| bucket.capacity == capacity;
+        let same = |bucket: &OversizedPipeline| bucket.capacity == capacity;
         if let Some(position) = self.kept.iter().position(same) {
             return Ok(self.kept.remove(position));
         }
@@ -323,10 +324,10 @@ impl Oversized {
     }
 
     /// Opens a pipeline with room for one structure of this size on a device.
-    fn open(&self, device: &Arc<dyn Backend>, config: &EngineConfig) -> Result<Bucket> {
+    fn open(&self, device: &Arc<dyn Backend>, config: &EngineConfig) -> Result<OversizedPipeline> {
         let (workload, devices) = (features(&self.config)?, [Arc::clone(device)]);
         let pipeline = Pipeline::new(workload, &devices, Arc::clone(&self.pool), config)?;
-        Ok(Bucket {
+        Ok(OversizedPipeline {
             pipeline,
             capacity: config.batch,
         })

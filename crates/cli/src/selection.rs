@@ -1,6 +1,6 @@
 //! Opens the devices that a config names.
 
-use super::config::{Config, Wait};
+use super::config::{Config, WaitSetting};
 use super::trusted_code;
 use rayon::ThreadPool;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tapeloop_error::internal::{thread, thread_error};
 /// The options of the CUDA backend, but for the device.
 pub fn cuda_options(config: &Config) -> CudaOptions {
     CudaOptions {
-        blocking_wait: config.wait == Wait::Sleep,
+        blocking_wait: config.wait == WaitSetting::Sleep,
         nvrtc: config.nvrtc.as_deref().map(trusted_code::nvrtc),
         kernel_cache: config
             .kernel_cache

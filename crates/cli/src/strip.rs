@@ -53,7 +53,7 @@ const SCOPE: &str = "tapeloop-sequence";
 const HALF_TURN: f64 = 180.0;
 
 /// A residue of a [`Sequence`].
-struct SequenceResidue {
+struct StripResidue {
     /// Its index in [`Sequence::chains`].
     chain: usize,
     /// The author's number; `None` for a residue that was not observed.
@@ -71,7 +71,7 @@ pub struct Sequence {
     model: i32,
     /// Names of the chains.
     chains: Vec<String>,
-    residues: Vec<SequenceResidue>,
+    residues: Vec<StripResidue>,
 }
 
 impl Sequence {
@@ -79,7 +79,7 @@ impl Sequence {
     pub fn of_structure(name: &str, structure: &Structure) -> Self {
         let chains = structure.distinct_chain_names();
         let residues = structure.residues.iter();
-        let residues = residues.map(|residue| SequenceResidue {
+        let residues = residues.map(|residue| StripResidue {
             chain: residue.chain as usize,
             number: Some(residue.auth_seq_id),
             ins_code: residue.ins_code,
@@ -159,7 +159,7 @@ pub fn draw(sequence: &Sequence, tracks: &[Track]) -> String {
         .sum();
     let block_height = ABOVE + tracks_height + BELOW;
     let width = left + cells.max(CELLS_MIN) as f64 * CELL + LEGEND;
-    let mut drawing = Drawing {
+    let mut drawing = StripDrawing {
         sequence,
         left,
         names_chains: tracks
@@ -200,7 +200,7 @@ pub fn draw(sequence: &Sequence, tracks: &[Track]) -> String {
 }
 
 /// A drawing so far. The `rows` of its methods are the residues of one block.
-struct Drawing<'a> {
+struct StripDrawing<'a> {
     sequence: &'a Sequence,
     /// The x of the first residue of a block.
     left: f64,
@@ -209,7 +209,7 @@ struct Drawing<'a> {
     svg: Svg,
 }
 
-impl Drawing<'_> {
+impl StripDrawing<'_> {
     /// Writes a text in the colour of notes.
     fn write_quiet(&mut self, x: f64, y: f64, text: &str) {
         self.svg.text(Ink::Quiet, (x, y), text);
@@ -462,7 +462,7 @@ mod tests {
     use tapeloop::features::FeatureName;
 
     fn sequence(chains: &[usize]) -> Sequence {
-        let residue = |&chain: &usize| SequenceResidue {
+        let residue = |&chain: &usize| StripResidue {
             chain,
             number: Some(1),
             ins_code: 0,

@@ -156,5 +156,5 @@ pub mod internal {
     pub use crate::backend::refusals::{no_allocations, no_timestamp};
     pub use crate::backend::storage::Storage;
     pub use crate::backend::timestamp::of_whole_batch;
-    pub use crate::backend::twin_launch::{Functions, Launch, check_words};
+    pub use crate::backend::twin_launch::{Functions, TwinCall, check_words};
 }

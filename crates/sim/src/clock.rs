@@ -12,9 +12,9 @@ pub(super) struct Epoch {
 
 /// For each stream, the last piece of work that is ordered before the owner of the clock.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Clock(Vec<u64>);
+pub(super) struct VectorClock(Vec<u64>);
 
-impl Clock {
+impl VectorClock {
     pub(super) fn covers(&self, epoch: Epoch) -> bool {
         self.0.get(epoch.stream).copied().unwrap_or(0) >= epoch.place
     }
@@ -28,7 +28,7 @@ impl Clock {
     }
 
     /// Extends the clock by what another one covers.
-    pub(super) fn join(&mut self, other: &Clock) {
+    pub(super) fn join(&mut self, other: &VectorClock) {
         if self.0.len() < other.0.len() {
             self.0.resize(other.0.len(), 0);
         }
@@ -38,7 +38,7 @@ impl Clock {
     }
 
     /// Keeps what both cover.
-    pub(super) fn meet(&mut self, other: &Clock) {
+    pub(super) fn meet(&mut self, other: &VectorClock) {
         self.0.truncate(other.0.len());
         for (place, other) in self.0.iter_mut().zip(&other.0) {
             *place = (*other).min(*place);
@@ -77,7 +77,7 @@ impl Segment {
     }
 
     /// Removes the accesses that `settled` is ordered after. Returns whether none is left.
-    fn forget(&mut self, settled: &Clock) -> bool {
+    fn forget(&mut self, settled: &VectorClock) -> bool {
         self.write.take_if(|access| settled.covers(access.epoch));
         self.reads.retain(|access| !settled.covers(access.epoch));
         self.write.is_none() && self.reads.is_empty()
@@ -99,7 +99,7 @@ impl History {
         &self,
         range: &Range<usize>,
         writes: bool,
-        clock: &Clock,
+        clock: &VectorClock,
     ) -> Option<&PastAccess> {
         let segments = self.0.iter();
         let overlapping = segments
@@ -115,7 +115,7 @@ impl History {
 
     /// Adds an access of at least one byte, and drops those that all later work is ordered after.
     /// [`History::conflict`] was asked first: what a write replaces is ordered before it, or reported.
-    pub(super) fn record(&mut self, access: &PastAccess, settled: &Clock) {
+    pub(super) fn record(&mut self, access: &PastAccess, settled: &VectorClock) {
         let Range { start, end } = access.range;
         let fresh = |range: Range<usize>| Segment {
             range,
@@ -174,10 +174,10 @@ mod tests {
 
     #[test]
     fn what_clashes_is_a_write_against_anything_unseen_in_a_common_byte() {
-        let (mut history, nothing) = (History::default(), Clock::default());
+        let (mut history, nothing) = (History::default(), VectorClock::default());
         history.record(&access(0, 1, 0..8, true), &nothing);
         history.record(&access(1, 1, 4..12, false), &nothing);
-        let clash = |history: &History, range, writes, clock: &Clock| {
+        let clash = |history: &History, range, writes, clock: &VectorClock| {
             let access = history.conflict(&range, writes, clock);
             access.map(|access| (access.epoch.stream, access.writes))
         };
@@ -185,7 +185,7 @@ mod tests {
         assert_eq!(clash(&history, 8..12, false, &nothing), None);
         assert_eq!(clash(&history, 8..12, true, &nothing), Some((1, false)));
         assert_eq!(clash(&history, 12..20, true, &nothing), None);
-        let mut clock = Clock::default();
+        let mut clock = VectorClock::default();
         clock.reach(Epoch {
             stream: 0,
             place: 1,
@@ -196,7 +196,7 @@ mod tests {
         history.record(&access(1, 2, 0..12, true), &clock);
         assert_eq!(history.0.len(), 1);
         assert_eq!(clash(&history, 0..1, false, &clock), Some((1, true)));
-        let mut both = Clock::default();
+        let mut both = VectorClock::default();
         both.join(&clock);
         both.reach(Epoch {
             stream: 1,
@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn two_clocks_meet_in_what_both_cover() {
         let epoch = |stream, place| Epoch { stream, place };
-        let (mut clock, mut other) = (Clock::default(), Clock::default());
+        let (mut clock, mut other) = (VectorClock::default(), VectorClock::default());
         clock.reach(epoch(0, 5));
         clock.reach(epoch(2, 1));
         other.reach(epoch(0, 3));

@@ -4,13 +4,13 @@
 //! [`ErrorKind::Usage`]. Other errors are planned ([`Fault`]), or say how the device was lost.
 
 use super::access::{ResolvedOp, Touch};
-use super::clock::{Clock, Epoch, PastAccess};
-use super::fault::{Fault, Plan};
+use super::clock::{Epoch, PastAccess, VectorClock};
+use super::fault::{Fault, FaultPlan};
 use super::graph::{Graph, Order, Touches};
 use super::loops::DeviceLoop;
-use super::memory::{Graveyard, Memory};
+use super::memory::{Graveyard, SimMemory};
 use super::random::Random;
-use super::schedule::{HOST, Run, Schedule, Work};
+use super::schedule::{HOST, Schedule, StreamRun, StreamWork};
 use super::slot_state::SlotState;
 use super::violation::{Accessed, Action, Actor, Violation, ViolationKind};
 use std::collections::BTreeMap;
@@ -58,20 +58,20 @@ impl SimOptions {
     }
 }
 
-pub(super) struct Device {
-    pub(super) memory: Memory,
+pub(super) struct SimDevice {
+    pub(super) memory: SimMemory,
     pub(super) schedule: Schedule,
     pub(super) slots: BTreeMap<u32, SlotState>,
     pub(super) slots_opened: u32,
     pub(super) loops: BTreeMap<u32, DeviceLoop>,
     pub(super) loops_made: u32,
     pub(super) functions: Arc<Functions>,
-    pub(super) plan: Plan,
+    pub(super) plan: FaultPlan,
     pub(super) random: Random,
     /// The most steps that the device takes during a call of the host.
     pace: u64,
     /// What the host has done, and the work that it has seen done.
-    pub(super) host: Clock,
+    pub(super) host: VectorClock,
     host_accesses: u64,
     pub(super) calls: Arc<CallCounters>,
     pub(super) violations: Vec<Violation>,
@@ -87,7 +87,7 @@ pub(super) struct Device {
     lost: Option<Error>,
 }
 
-impl Device {
+impl SimDevice {
     /// A device whose pace and order of work come from the seed of `options`.
     pub(super) fn new(
         options: SimOptions,
@@ -101,19 +101,19 @@ impl Device {
             // In a worker process no other thread captures.
             faults.retain(|fault| !matches!(fault, Fault::ForeignCapture { .. }));
         }
-        Device {
-            memory: Memory::new(random.next(), options.poisoned),
+        SimDevice {
+            memory: SimMemory::new(random.next(), options.poisoned),
             schedule: Schedule::new(),
             slots: BTreeMap::new(),
             slots_opened: 0,
             loops: BTreeMap::new(),
             loops_made: 0,
             functions,
-            plan: Plan::new(faults),
+            plan: FaultPlan::new(faults),
             // Slow and fast devices: work ends late after some seeds, and early after others.
             pace: [2, 4, 16][random.below(3) as usize],
             random,
-            host: Clock::default(),
+            host: VectorClock::default(),
             host_accesses: 0,
             calls,
             violations: Vec::new(),
@@ -266,7 +266,7 @@ impl Device {
         memory: u64,
         range: &Range<usize>,
         writes: bool,
-        clock: &Clock,
+        clock: &VectorClock,
     ) -> Result<()> {
         let history = &self.memory.at(memory).history;
         let Some(past) = history.conflict(range, writes, clock).cloned() else {
@@ -335,7 +335,12 @@ impl Device {
 
     /// Submits a graph that is ordered after what `earlier` covers. Checks everything first, and
     /// submits nothing if a check fails.
-    fn submit_after(&mut self, slot: u32, graph: &mut Graph, earlier: Clock) -> Result<Touches> {
+    fn submit_after(
+        &mut self,
+        slot: u32,
+        graph: &mut Graph,
+        earlier: VectorClock,
+    ) -> Result<Touches> {
         let stream = self.slot(slot).stream;
         let epoch = self.schedule.next_epoch(stream);
         // An allocation that is in use is refused, which is no violation.
@@ -349,8 +354,8 @@ impl Device {
                 return Err(error);
             }
         };
-        let run = Run::new(Arc::clone(&graph.steps), graph.order.clone());
-        self.submit_work(slot, Work::Run(run));
+        let run = StreamRun::new(Arc::clone(&graph.steps), graph.order.clone());
+        self.submit_work(slot, StreamWork::Run(run));
         Ok(touches)
     }
 
@@ -361,7 +366,7 @@ impl Device {
         slot: u32,
         graph: &mut Graph,
         epoch: Epoch,
-        clock: &Clock,
+        clock: &VectorClock,
     ) -> Result<Touches> {
         let has_nodes = matches!(graph.order, Order::After(_)) || graph.steps.len() > 1;
         let steps = Arc::clone(&graph.steps);
@@ -383,7 +388,7 @@ impl Device {
     /// Checks the accesses of a graph that is ordered after what `clock` covers.
     fn check(
         &mut self,
-        clock: &Clock,
+        clock: &VectorClock,
         graph: &mut Graph,
         actor: impl Fn(usize) -> Actor,
     ) -> Result<Touches> {
@@ -395,7 +400,7 @@ impl Device {
             return Err(self.refuse(Violation::new(ViolationKind::Freed, message)));
         }
         if let Some([(a, first), (b, second)]) = clash {
-            let accessed = |device: &Device, node, touch: Touch| {
+            let accessed = |device: &SimDevice, node, touch: Touch| {
                 let writes = touch.access.writes();
                 device.accessed(actor(node), touch.memory, touch.range, writes)
             };
@@ -410,8 +415,7 @@ impl Device {
         Ok(touches)
     }
 
-    /// Refuses reads of bytes of which neither earlier work nor an earlier operation of the graph writes
-    /// any.
+    /// Refuses reads of bytes that neither earlier work nor an earlier operation of the graph writes.
     fn check_defined(
         &mut self,
         touches: &[(usize, Touch)],
@@ -439,7 +443,7 @@ impl Device {
     }
 
     /// Gives work to a slot, ordered after all work that the host has seen done.
-    pub(super) fn submit_work(&mut self, slot: u32, work: Work) -> (Epoch, Clock) {
+    pub(super) fn submit_work(&mut self, slot: u32, work: StreamWork) -> (Epoch, VectorClock) {
         let stream = self.slot(slot).stream;
         let host = &self.host;
         self.schedule.stream(stream).clock.join(host);
@@ -473,7 +477,7 @@ impl Device {
         self.steps += 1;
         let random = &mut self.random;
         let (steps, node, part, over) = match self.schedule.stream(stream).queue.front_mut() {
-            Some(Work::Run(run)) => {
+            Some(StreamWork::Run(run)) => {
                 let node = run.choose(random);
                 let steps = Arc::clone(&run.steps);
                 let copies = matches!(
@@ -492,13 +496,13 @@ impl Device {
                 });
                 (steps, node, part, run.is_over())
             }
-            Some(Work::Fence) => return self.schedule.finish(stream),
-            Some(Work::Slow(_)) => return,
-            Some(Work::Loop(number)) => {
+            Some(StreamWork::Fence) => return self.schedule.finish(stream),
+            Some(StreamWork::Slow(_)) => return,
+            Some(StreamWork::Loop(number)) => {
                 let number = *number;
                 return self.step_loop(number);
             }
-            Some(Work::Endless) => {
+            Some(StreamWork::Endless) => {
                 let message = "a kernel that never ends, as planned, was waited for";
                 return self.lose(Error::new(ErrorKind::Device, message).with_code(702));
             }
@@ -511,7 +515,11 @@ impl Device {
         };
         let outcome = match &steps[node].op {
             Op::Launch { .. } if self.plan.count_endless() => {
-                return self.schedule.stream(stream).queue.push_front(Work::Endless);
+                return self
+                    .schedule
+                    .stream(stream)
+                    .queue
+                    .push_front(StreamWork::Endless);
             }
             Op::Launch {
                 function,
@@ -538,7 +546,7 @@ impl Device {
         // The kernel has run, and its stream is held as if it had not ended.
         if let Some(calls) = slow {
             let queue = &mut self.schedule.stream(stream).queue;
-            queue.push_front(Work::Slow(calls));
+            queue.push_front(StreamWork::Slow(calls));
         }
     }
 

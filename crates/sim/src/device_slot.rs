@@ -1,6 +1,6 @@
 //! A slot of the simulated device.
 
-use super::device::Device;
+use super::device::SimDevice;
 use super::graph::{Graph, Order};
 use super::host_views::Views;
 use super::memory::Graveyard;
@@ -21,7 +21,7 @@ use tapeloop_engine::internal::check_same_build;
 use tapeloop_engine::record::BufferId;
 
 /// The state that the backend and its slots share.
-pub(super) struct Shared {
+pub(super) struct SimShared {
     pub(super) id: BackendId,
     pub(super) allocation_key: AllocationKey,
     pub(super) functions: Arc<Functions>,
@@ -29,7 +29,7 @@ pub(super) struct Shared {
     pub(super) graveyard: Graveyard,
     pub(super) loops: Arc<Loops<SimWords>>,
     /// Locked after the loops' own state.
-    pub(super) device: Mutex<Device>,
+    pub(super) device: Mutex<SimDevice>,
 }
 
 pub(super) struct SimSlot {
@@ -43,11 +43,16 @@ pub(super) struct SimSlot {
     pub(super) ringing: Option<GraphId>,
     /// Whether the slot's last work was a batch of a resident graph.
     pub(super) has_rung_last: bool,
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<SimShared>,
 }
 
 impl SimSlot {
-    pub(super) fn new(id: u32, buffers: Vec<Addresses>, views: Views, shared: Arc<Shared>) -> Self {
+    pub(super) fn new(
+        id: u32,
+        buffers: Vec<Addresses>,
+        views: Views,
+        shared: Arc<SimShared>,
+    ) -> Self {
         SimSlot {
             id,
             slot_id: DeviceSlotId::new(shared.id),
@@ -61,7 +66,10 @@ impl SimSlot {
     }
 
     /// Starts a call: the device sees what the host wrote, and runs for a while.
-    pub(super) fn enter<T>(&mut self, work: impl FnOnce(&mut Device, &mut Views, u32) -> T) -> T {
+    pub(super) fn enter<T>(
+        &mut self,
+        work: impl FnOnce(&mut SimDevice, &mut Views, u32) -> T,
+    ) -> T {
         let mut device = self.shared.device.lock();
         self.views.publish(&mut device.memory);
         device.enter();
@@ -72,7 +80,7 @@ impl SimSlot {
     fn call<T>(
         &mut self,
         call: Call,
-        work: impl FnOnce(&mut Device, &mut Views, u32) -> Result<T>,
+        work: impl FnOnce(&mut SimDevice, &mut Views, u32) -> Result<T>,
     ) -> Result<T> {
         self.enter(|device, views, slot| {
             device.call(call)?;
@@ -149,7 +157,7 @@ impl SimSlot {
     }
 }
 
-impl Device {
+impl SimDevice {
     /// Keeps a graph under a new id, or in place of `into`, as the driver would: an update that is
     /// refused may have changed some nodes.
     ///

@@ -177,7 +177,7 @@ impl Fault {
 }
 
 /// The planned faults, and the counters that trigger them.
-pub(super) struct Plan {
+pub(super) struct FaultPlan {
     faults: Vec<Fault>,
     allocations: u64,
     submissions: u64,
@@ -191,9 +191,9 @@ pub(super) struct Plan {
     revivals: u64,
 }
 
-impl Plan {
+impl FaultPlan {
     pub(super) fn new(faults: Vec<Fault>) -> Self {
-        Plan {
+        FaultPlan {
             faults,
             allocations: 0,
             submissions: 0,

@@ -5,16 +5,16 @@
 //! as the caches of a processor would allow.
 
 use super::access::Touch;
-use super::memory::Memory;
+use super::memory::SimMemory;
 use std::ops::Range;
 use tapeloop_engine::backend::contract::HostViews;
 use tapeloop_engine::internal::Storage;
 use tapeloop_engine::record::BufferId;
 
 #[derive(Default)]
-pub(super) struct Views(Vec<Option<View>>);
+pub(super) struct Views(Vec<Option<HostView>>);
 
-struct View {
+struct HostView {
     address: u64,
     bytes: Storage,
     /// Whether the host wrote it since the last call, so that the device's copy is stale.
@@ -26,7 +26,7 @@ struct View {
 impl Views {
     /// Adds the next buffer: address and bytes of its host side, if it has one.
     pub(super) fn push(&mut self, seen: Option<(u64, Storage)>) {
-        self.0.push(seen.map(|(address, bytes)| View {
+        self.0.push(seen.map(|(address, bytes)| HostView {
             address,
             bytes,
             is_ahead: false,
@@ -43,7 +43,7 @@ impl Views {
         (view.address, 0..view.bytes.as_slice().len())
     }
 
-    fn view(&self, buffer: BufferId) -> &View {
+    fn view(&self, buffer: BufferId) -> &HostView {
         let view = self.0[buffer.index()].as_ref();
         view.expect("the host does not see this buffer")
     }
@@ -69,7 +69,7 @@ impl Views {
     }
 
     /// Copies what the host wrote to the device.
-    pub(super) fn publish(&mut self, memory: &mut Memory) {
+    pub(super) fn publish(&mut self, memory: &mut SimMemory) {
         for view in self.0.iter_mut().flatten().filter(|view| view.is_ahead) {
             let bytes = memory.at_mut(view.address).bytes.as_mut_slice();
             bytes.copy_from_slice(view.bytes.as_slice());
@@ -78,7 +78,7 @@ impl Views {
     }
 
     /// Poisons the bytes that submitted work will write: the host must not read them yet.
-    pub(super) fn poison(&mut self, memory: &Memory, touches: &[(usize, Touch)]) {
+    pub(super) fn poison(&mut self, memory: &SimMemory, touches: &[(usize, Touch)]) {
         for (_, touch) in touches.iter().filter(|(_, touch)| touch.access.writes()) {
             let mut views = self.0.iter_mut().flatten();
             if let Some(view) = views.find(|view| view.address == touch.memory) {
@@ -89,7 +89,7 @@ impl Views {
     }
 
     /// Copies what the device wrote to the host.
-    pub(super) fn refresh(&mut self, memory: &Memory) {
+    pub(super) fn refresh(&mut self, memory: &SimMemory) {
         for view in self.0.iter_mut().flatten().filter(|view| view.is_behind) {
             let bytes = memory.at(view.address).bytes.as_slice();
             view.bytes.as_mut_slice().copy_from_slice(bytes);

@@ -45,12 +45,12 @@ mod schedule;
 mod slot_state;
 mod violation;
 
-use device::Device;
+use device::SimDevice;
 pub use device::SimOptions;
-use device_slot::{Shared, SimSlot};
+use device_slot::{SimShared, SimSlot};
 pub use fault::{Fault, LoopMistake};
 use host_views::Views;
-use memory::{AllocationRegion, Graveyard, Memory};
+use memory::{AllocationRegion, Graveyard, SimMemory};
 use parking_lot::{Mutex, MutexGuard};
 use slot_state::SlotState;
 use std::ops::Range;
@@ -89,7 +89,7 @@ pub struct Live {
 /// A simulated device.
 pub struct SimBackend {
     info: DeviceInfo,
-    shared: Arc<Shared>,
+    shared: Arc<SimShared>,
 }
 
 impl SimBackend {
@@ -98,7 +98,7 @@ impl SimBackend {
         let functions = Arc::new(Functions::default());
         let calls = Arc::new(CallCounters::default());
         let graveyard = Graveyard::default();
-        let device = Device::new(
+        let device = SimDevice::new(
             options,
             Arc::clone(&functions),
             Arc::clone(&calls),
@@ -110,7 +110,7 @@ impl SimBackend {
         info.memory_bytes = 16 << 30;
         SimBackend {
             info,
-            shared: Arc::new(Shared {
+            shared: Arc::new(SimShared {
                 id: BackendId::new(),
                 allocation_key: AllocationKey::new(),
                 functions,
@@ -152,7 +152,7 @@ impl SimBackend {
     ///
     /// # Errors
     /// The loss of the device; the violation of the capture.
-    fn enter(&self, call: &str) -> Result<MutexGuard<'_, Device>> {
+    fn enter(&self, call: &str) -> Result<MutexGuard<'_, SimDevice>> {
         let mut device = self.shared.device.lock();
         device.enter();
         device.check_lost()?;
@@ -202,7 +202,7 @@ impl SimBackend {
         offset: usize,
         bytes: usize,
         access: Access,
-    ) -> Result<(MutexGuard<'_, Device>, Lease)> {
+    ) -> Result<(MutexGuard<'_, SimDevice>, Lease)> {
         allocation.check_key(self.shared.allocation_key)?;
         allocation.check_range(offset, bytes)?;
         let device = self.enter("a copy that the host waits for")?;
@@ -218,11 +218,11 @@ impl SimBackend {
     /// locked, and the lease.
     fn turn_with<'a>(
         &self,
-        mut device: MutexGuard<'a, Device>,
+        mut device: MutexGuard<'a, SimDevice>,
         allocation: &Allocation,
         range: Range<usize>,
         lease: Lease,
-    ) -> Result<(MutexGuard<'a, Device>, Lease)> {
+    ) -> Result<(MutexGuard<'a, SimDevice>, Lease)> {
         device.host_access(allocation.address(), &range, lease.writes())?;
         Ok((device, lease))
     }
@@ -302,7 +302,7 @@ unsafe impl Backend for SimBackend {
         let bytes = (**contents).as_ref();
         memory.check_key(self.shared.allocation_key)?;
         memory.check_size(bytes.len())?;
-        let keep = |device: &mut Device| {
+        let keep = |device: &mut SimDevice| {
             device.filled.insert(memory.address(), Arc::clone(contents));
         };
         // Under one lock, as another thread may restart a device that is lost.
@@ -385,7 +385,7 @@ unsafe impl Backend for SimBackend {
     }
 }
 
-impl Device {
+impl SimDevice {
     fn open_slot(&mut self) -> u32 {
         let slot = self.slots_opened;
         self.slots_opened += 1;
@@ -409,7 +409,7 @@ impl Device {
                 continue;
             }
             let bytes = decl.size_bytes();
-            let allocate = |memory: &mut Memory, space| {
+            let allocate = |memory: &mut SimMemory, space| {
                 let name = |_| violation::memory_name(&decl.name, slot, space);
                 memory.allocate(bytes, space, Some(slot), name)
             };

@@ -5,11 +5,11 @@
 //! is ordered after what the host did before it rang, and after nothing else; and what the host does
 //! next is ordered after the batch only if it saw the batch announced.
 
-use super::clock::{Clock, Epoch};
-use super::device::Device;
+use super::clock::{Epoch, VectorClock};
+use super::device::SimDevice;
 use super::fault::LoopMistake;
 use super::graph::Graph;
-use super::schedule::{Run, Work};
+use super::schedule::{StreamRun, StreamWork};
 use super::violation::{Violation, ViolationKind};
 use std::sync::atomic::Ordering::{self, Acquire, Release};
 use tapeloop_engine::backend::Residency;
@@ -21,7 +21,7 @@ use tapeloop_engine::internal::of_whole_batch;
 #[derive(Clone, Default)]
 struct Stored {
     value: u64,
-    clock: Clock,
+    clock: VectorClock,
 }
 
 /// A loop, as the device knows it.
@@ -32,7 +32,7 @@ pub(super) struct DeviceLoop {
     residency: Residency,
     /// By [`Word`].
     words: [Stored; 4],
-    next: Step,
+    next: LoopStep,
     /// The batch that was taken last.
     batch: u64,
     /// When it was taken.
@@ -47,7 +47,7 @@ pub(super) struct DeviceLoop {
 
 /// What a loop that was launched does next.
 #[derive(Clone, Copy)]
-enum Step {
+enum LoopStep {
     /// It takes the batch for which it was launched.
     Begin,
     /// It announces its batch.
@@ -59,7 +59,7 @@ enum Step {
     Park,
 }
 
-impl Device {
+impl SimDevice {
     /// Adds a loop that replays a graph of `slot`. Returns its number.
     pub(super) fn add_loop(&mut self, slot: u32, graph: Graph, residency: Residency) -> u32 {
         let number = self.loops_made;
@@ -70,7 +70,7 @@ impl Device {
             graph,
             residency,
             words: Default::default(),
-            next: Step::Begin,
+            next: LoopStep::Begin,
             batch: 0,
             begun: 0,
             rung: None,
@@ -105,7 +105,7 @@ impl Device {
 
     /// What all later work is ordered after. A loop that runs may take a batch without knowing
     /// what the host has seen since.
-    pub(super) fn settled_clock(&mut self) -> Clock {
+    pub(super) fn settled_clock(&mut self) -> VectorClock {
         let mut clock = self.host.clone();
         for device_loop in self.loops.values() {
             if self.schedule.is_busy(device_loop.stream) {
@@ -168,7 +168,7 @@ impl Device {
         let clock = if order == Release && !is_relaxed {
             self.host.clone()
         } else {
-            Clock::default()
+            VectorClock::default()
         };
         if !is_dropped {
             self.device_loop(number).words[word as usize] = Stored { value, clock };
@@ -196,7 +196,7 @@ impl Device {
     pub(super) fn launch_loop(&mut self, number: u32) -> Result<()> {
         let device_loop = self.device_loop(number);
         let (slot, stream) = (device_loop.slot, device_loop.stream);
-        // The device is not idle from here on: [`Device::check_forsaken`] counts anew.
+        // The device is not idle from here on: [`SimDevice::check_forsaken`] counts anew.
         self.loops
             .values_mut()
             .for_each(|device_loop| device_loop.forsaken = 0);
@@ -204,12 +204,12 @@ impl Device {
             let message = format!("a loop of slot {slot} is launched while it runs");
             return self.doorbell_violation(message);
         }
-        self.device_loop(number).next = Step::Begin;
+        self.device_loop(number).next = LoopStep::Begin;
         self.schedule.stream(stream).clock.join(&self.host);
         self.schedule
             .stream(stream)
             .queue
-            .push_back(Work::Loop(number));
+            .push_back(StreamWork::Loop(number));
         Ok(())
     }
 
@@ -231,7 +231,7 @@ impl Device {
         let stream = device_loop.stream;
         // The slot's leases and its fence name the place, so it counts as done.
         if device_loop.rung.take() == Some(next) && !self.schedule.is_busy(stream) {
-            let epoch = self.schedule.push_work(stream, Work::Fence);
+            let epoch = self.schedule.push_work(stream, StreamWork::Fence);
             self.schedule.finish(stream);
             self.host.reach(epoch);
         }
@@ -281,23 +281,23 @@ impl Device {
         let (stream, batch) = (device_loop.stream, device_loop.batch);
         let ring = device_loop.words[Word::Ring as usize].value;
         match device_loop.next {
-            Step::Begin => self.take(number),
-            Step::Announce => {
-                device_loop.next = Step::Look { since: steps };
+            LoopStep::Begin => self.take(number),
+            LoopStep::Announce => {
+                device_loop.next = LoopStep::Look { since: steps };
                 let (slot, begun) = (device_loop.slot, device_loop.begun);
                 self.slot(slot).timestamps = of_whole_batch(begun, steps);
                 if !early {
                     self.publish(number, Word::Done, batch, !unfenced);
                 }
             }
-            Step::Look { .. } if ring != batch => self.take(number),
-            Step::Look { since } => {
+            LoopStep::Look { .. } if ring != batch => self.take(number),
+            LoopStep::Look { since } => {
                 let idle = u128::from(steps - since) > device_loop.residency.idle.as_micros();
                 if device_loop.words[Word::Stop as usize].value != 0 || idle {
-                    device_loop.next = Step::Park;
+                    device_loop.next = LoopStep::Park;
                 }
             }
-            Step::Park => {
+            LoopStep::Park => {
                 self.publish(number, Word::Parked, batch, true);
                 if self.plan.makes(LoopMistake::TakesAfterParking) && ring != batch {
                     return self.take(number);
@@ -313,7 +313,7 @@ impl Device {
         let clock = if fenced {
             self.schedule.stream(stream).clock.clone()
         } else {
-            Clock::default()
+            VectorClock::default()
         };
         self.device_loop(number).words[word as usize] = Stored { value, clock };
     }
@@ -328,7 +328,7 @@ impl Device {
         device_loop.begun = steps;
         let (slot, stream, before) = (device_loop.slot, device_loop.stream, device_loop.batch);
         let Stored { value, clock } = device_loop.words[Word::Ring as usize].clone();
-        (device_loop.batch, device_loop.next) = (value, Step::Announce);
+        (device_loop.batch, device_loop.next) = (value, LoopStep::Announce);
         let mut graph = device_loop.graph.clone();
         if value <= before {
             let message = format!("batch {value} of slot {slot} runs twice");
@@ -350,14 +350,14 @@ impl Device {
             Err(error) => self.lose(error),
             Ok(_) => {
                 self.device_loop(number).graph = graph.clone();
-                let run = Work::Run(Run::new(graph.steps, graph.order));
+                let run = StreamWork::Run(StreamRun::new(graph.steps, graph.order));
                 // The loop resumes after the batch, so its own entry moves behind it.
                 self.schedule.stream(stream).queue.pop_front();
                 self.schedule.push_work(stream, run);
                 self.schedule
                     .stream(stream)
                     .queue
-                    .push_back(Work::Loop(number));
+                    .push_back(StreamWork::Loop(number));
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Simulated device memory and pinned memory.
 
-use super::clock::{Clock, History, PastAccess};
+use super::clock::{History, PastAccess, VectorClock};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tapeloop_engine::backend::Space;
 use tapeloop_engine::backend::contract::{ALIGN_BYTES, Op, Region};
 use tapeloop_engine::error::Result;
-use tapeloop_engine::internal::Launch;
 use tapeloop_engine::internal::Storage;
+use tapeloop_engine::internal::TwinCall;
 use tapeloop_engine::record::Kernel;
 
 /// Returns an address range that no memory of the process ever had, so that a stale address is
@@ -26,7 +26,7 @@ fn reserve_addresses(bytes: usize) -> u64 {
 const _: () = assert!(4096 % ALIGN_BYTES == 0);
 
 /// One side of a slot's buffer, or an allocation.
-pub(super) struct Allocation {
+pub(super) struct SimAllocation {
     pub(super) bytes: Storage,
     pub(super) space: Space,
     pub(super) name: String,
@@ -39,7 +39,7 @@ pub(super) struct Allocation {
     written: Vec<Range<usize>>,
 }
 
-impl Allocation {
+impl SimAllocation {
     /// Notes that bytes were written. Ranges that touch are merged.
     pub(super) fn write_down(&mut self, range: &Range<usize>) {
         if range.is_empty() {
@@ -57,7 +57,7 @@ impl Allocation {
     }
 
     /// Adds an access to the history.
-    pub(super) fn add(&mut self, access: &PastAccess, settled: &Clock) {
+    pub(super) fn add(&mut self, access: &PastAccess, settled: &VectorClock) {
         if access.writes {
             self.write_down(&access.range);
         }
@@ -74,7 +74,7 @@ impl Allocation {
 }
 
 /// Why there is no memory at an address.
-pub(super) enum Missing {
+pub(super) enum NoMemory {
     /// The address is in this memory, which was freed.
     Freed(String),
     /// There never was memory.
@@ -82,17 +82,17 @@ pub(super) enum Missing {
 }
 
 /// All memory, by address.
-pub(super) struct Memory {
-    live: BTreeMap<u64, Allocation>,
+pub(super) struct SimMemory {
+    live: BTreeMap<u64, SimAllocation>,
     freed: BTreeMap<u64, (usize, String)>,
     poison: [u8; 8],
     /// Whether new memory is poisoned.
     is_poisoned: bool,
 }
 
-impl Memory {
+impl SimMemory {
     pub(super) fn new(poison: u64, is_poisoned: bool) -> Self {
-        Memory {
+        SimMemory {
             live: BTreeMap::new(),
             freed: BTreeMap::new(),
             // No byte is 0, as that is the value that bugs tend to expect.
@@ -128,7 +128,7 @@ impl Memory {
     ) -> Result<u64> {
         let storage = self.fresh(bytes)?;
         let address = reserve_addresses(bytes);
-        let allocation = Allocation {
+        let allocation = SimAllocation {
             bytes: storage,
             space,
             name: name(address),
@@ -151,7 +151,7 @@ impl Memory {
     /// Gives device memory unspecified contents.
     pub(super) fn spoil(&mut self) {
         let poison = self.poison;
-        let device = |memory: &&mut Allocation| memory.space == Space::Device;
+        let device = |memory: &&mut SimAllocation| memory.space == Space::Device;
         for memory in self.live.values_mut().filter(device) {
             fill(memory.bytes.as_mut_slice(), poison);
             memory.written.clear();
@@ -163,7 +163,7 @@ impl Memory {
     }
 
     /// The start of the memory that contains `address`.
-    pub(super) fn find(&self, address: u64) -> Result<u64, Missing> {
+    pub(super) fn find(&self, address: u64) -> Result<u64, NoMemory> {
         // Memory of 0 bytes contains its start address.
         let around = self.live.range(..=address).next_back();
         let holds = |start: u64, bytes: usize| address - start < bytes.max(1) as u64;
@@ -174,17 +174,17 @@ impl Memory {
         }
         match self.freed.range(..=address).next_back() {
             Some((&start, (bytes, name))) if holds(start, *bytes) => {
-                Err(Missing::Freed(name.clone()))
+                Err(NoMemory::Freed(name.clone()))
             }
-            _ => Err(Missing::Unknown),
+            _ => Err(NoMemory::Unknown),
         }
     }
 
-    pub(super) fn at(&self, start: u64) -> &Allocation {
+    pub(super) fn at(&self, start: u64) -> &SimAllocation {
         &self.live[&start]
     }
 
-    pub(super) fn at_mut(&mut self, start: u64) -> &mut Allocation {
+    pub(super) fn at_mut(&mut self, start: u64) -> &mut SimAllocation {
         self.live.get_mut(&start).expect("live memory")
     }
 
@@ -249,7 +249,7 @@ impl Memory {
             let place = ((address - start) as usize, index);
             pointers_into.entry(start).or_default().push(place);
         }
-        let mut launch = Launch::new(kernel, grid, args);
+        let mut launch = TwinCall::new(kernel, grid, args);
         let (Some((&first, _)), Some((&last, _))) = (
             pointers_into.first_key_value(),
             pointers_into.last_key_value(),

@@ -1,7 +1,7 @@
 //! The host's side of loops on the simulated device: the code that every backend with loops uses,
 //! over words that the device keeps.
 
-use super::device_slot::{Shared, SimSlot};
+use super::device_slot::{SimShared, SimSlot};
 use super::fault::LoopMistake;
 use super::graph::Touches;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use tapeloop_engine::internal::{Word, Words};
 /// The words of a loop. The device runs for a while before each access, so that every order of
 /// its accesses and the host's comes up.
 pub(super) struct SimWords {
-    shared: Arc<Shared>,
+    shared: Arc<SimShared>,
     number: u32,
 }
 
@@ -44,7 +44,7 @@ impl Words for SimWords {
 pub(super) struct SimLoop {
     number: u32,
     handle: LoopHandle<SimWords>,
-    shared: Arc<Shared>,
+    shared: Arc<SimShared>,
 }
 
 impl SimLoop {
@@ -54,7 +54,7 @@ impl SimLoop {
     /// If the device refuses it as planned, if it has no such graph, or if there are too many loops. No loop
     /// is left then.
     fn new(
-        shared: &Arc<Shared>,
+        shared: &Arc<SimShared>,
         slot: u32,
         graph: GraphId,
         residency: Residency,
@@ -109,13 +109,13 @@ impl Drop for SimLoop {
 }
 
 /// The device's clock, of which a step is a microsecond.
-fn now_ns(shared: &Shared) -> u64 {
+fn now_ns(shared: &SimShared) -> u64 {
     shared.device.lock().steps * 1000
 }
 
 /// Launches a loop. The errors are the loss of the device, those of planned faults, and a
 /// violation.
-fn launch(shared: &Shared, number: u32, slot: u32) -> Result<()> {
+fn launch(shared: &SimShared, number: u32, slot: u32) -> Result<()> {
     let mut device = shared.device.lock();
     device.enter();
     device.call(Call::Submission)?;

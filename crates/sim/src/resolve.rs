@@ -1,8 +1,8 @@
 //! Resolves operations to the memory that they access.
 
 use super::access::{ResolvedOp, Touch};
-use super::device::Device;
-use super::memory::Missing;
+use super::device::SimDevice;
+use super::memory::NoMemory;
 use super::violation::{Violation, ViolationKind};
 use std::sync::Arc;
 use tapeloop_engine::backend::Space;
@@ -76,7 +76,7 @@ fn operands(op: &Op, kernel: Option<&Kernel>) -> Vec<Operand> {
     }
 }
 
-impl Device {
+impl SimDevice {
     /// Checks every address of an operation, and finds the memory behind it.
     ///
     /// # Errors
@@ -127,10 +127,10 @@ impl Device {
             // An operation without memory cannot run, whatever the options.
             Err(missing) => {
                 let violation = match missing {
-                    Missing::Freed(name) => {
+                    NoMemory::Freed(name) => {
                         violation(ViolationKind::Freed, format!("which was {name}"))
                     }
-                    Missing::Unknown => {
+                    NoMemory::Unknown => {
                         violation(ViolationKind::Foreign, "where nothing is".to_owned())
                     }
                 };

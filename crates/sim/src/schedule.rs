@@ -1,16 +1,16 @@
 //! Streams of work, and the order in which it runs.
 
 use super::access::ResolvedOp;
-use super::clock::{Clock, Epoch};
+use super::clock::{Epoch, VectorClock};
 use super::graph::Order;
 use super::random::Random;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Work that was submitted to a stream.
-pub(super) enum Work {
+pub(super) enum StreamWork {
     /// Operations.
-    Run(Run),
+    Run(StreamRun),
     /// A fence.
     Fence,
     /// The loop with this number, which runs until it parks. It is no piece of work itself, but
@@ -23,7 +23,7 @@ pub(super) enum Work {
 }
 
 /// Operations that were submitted as one piece of work, and their progress.
-pub(super) struct Run {
+pub(super) struct StreamRun {
     pub(super) steps: Arc<Vec<ResolvedOp>>,
     order: Order,
     /// For each operation: (parts done, parts in total). The total is set when the first part
@@ -31,10 +31,10 @@ pub(super) struct Run {
     progress: Vec<(u32, u32)>,
 }
 
-impl Run {
+impl StreamRun {
     pub(super) fn new(steps: Arc<Vec<ResolvedOp>>, order: Order) -> Self {
         let progress = vec![(0, 0); steps.len()];
-        Run {
+        StreamRun {
             steps,
             order,
             progress,
@@ -76,32 +76,32 @@ impl Run {
 
 /// Work that runs in order.
 #[derive(Default)]
-pub(super) struct Stream {
-    pub(super) queue: VecDeque<Work>,
+pub(super) struct SimStream {
+    pub(super) queue: VecDeque<StreamWork>,
     given: u64,
     done: u64,
     /// The work that the next piece of work runs after.
-    pub(super) clock: Clock,
+    pub(super) clock: VectorClock,
 }
 
 /// The stream whose epochs are the host's accesses; it has no work.
 pub(super) const HOST: usize = 0;
 
 /// All streams.
-pub(super) struct Schedule(Vec<Stream>);
+pub(super) struct Schedule(Vec<SimStream>);
 
 impl Schedule {
     /// Without streams but the host's.
     pub(super) fn new() -> Self {
-        Schedule(vec![Stream::default()])
+        Schedule(vec![SimStream::default()])
     }
 
     pub(super) fn open(&mut self) -> usize {
-        self.0.push(Stream::default());
+        self.0.push(SimStream::default());
         self.0.len() - 1
     }
 
-    pub(super) fn stream(&mut self, stream: usize) -> &mut Stream {
+    pub(super) fn stream(&mut self, stream: usize) -> &mut SimStream {
         &mut self.0[stream]
     }
 
@@ -114,7 +114,7 @@ impl Schedule {
     }
 
     /// Appends work to a stream's queue.
-    pub(super) fn push_work(&mut self, stream: usize, work: Work) -> Epoch {
+    pub(super) fn push_work(&mut self, stream: usize, work: StreamWork) -> Epoch {
         let epoch = self.next_epoch(stream);
         let stream = &mut self.0[stream];
         stream.given += 1;
@@ -138,8 +138,8 @@ impl Schedule {
     pub(super) fn pass_call(&mut self) {
         for stream in &mut self.0 {
             match stream.queue.front_mut() {
-                Some(Work::Slow(0)) => drop(stream.queue.pop_front()),
-                Some(Work::Slow(calls)) => *calls -= 1,
+                Some(StreamWork::Slow(0)) => drop(stream.queue.pop_front()),
+                Some(StreamWork::Slow(calls)) => *calls -= 1,
                 _ => {}
             }
         }
@@ -147,13 +147,13 @@ impl Schedule {
 
     /// Whether the head of a stream is a kernel that ends after a number of calls.
     pub(super) fn is_held(&self, stream: usize) -> bool {
-        matches!(self.0[stream].queue.front(), Some(Work::Slow(_)))
+        matches!(self.0[stream].queue.front(), Some(StreamWork::Slow(_)))
     }
 
     /// Chooses one of the streams that can run.
     pub(super) fn choose(&self, random: &mut Random) -> Option<usize> {
         let can = |stream: &usize| match self.0[*stream].queue.front() {
-            None | Some(Work::Endless | Work::Slow(_)) => false,
+            None | Some(StreamWork::Endless | StreamWork::Slow(_)) => false,
             Some(_) => true,
         };
         let (first, all) = (HOST + 1, self.0.len());
@@ -183,7 +183,7 @@ impl Schedule {
     /// no piece of work.
     pub(super) fn pending(&self) -> usize {
         let work = self.0.iter().flat_map(|stream| &stream.queue);
-        work.filter(|work| !matches!(work, Work::Slow(_) | Work::Loop(_)))
+        work.filter(|work| !matches!(work, StreamWork::Slow(_) | StreamWork::Loop(_)))
             .count()
     }
 }

@@ -1,10 +1,10 @@
 //! The state of one slot on the device.
 
 use super::access::ResolvedOp;
-use super::clock::{Clock, Epoch};
-use super::device::Device;
+use super::clock::{Epoch, VectorClock};
+use super::device::SimDevice;
 use super::graph::Graph;
-use super::schedule::Work;
+use super::schedule::StreamWork;
 use super::violation::{Violation, ViolationKind};
 use std::collections::BTreeMap;
 use std::thread::ThreadId;
@@ -20,15 +20,15 @@ pub(super) struct SlotState {
     pub(super) buffers: Vec<Addresses>,
     /// The adopted allocations, by address.
     pub(super) adopted: BTreeMap<u64, Allocation>,
-    leases: BTreeMap<u64, Held>,
+    leases: BTreeMap<u64, HeldAllocation>,
     pub(super) graphs: Graphs<Graph>,
     pub(super) capture: Option<Capture>,
     /// The last work, and the work ordered before it.
-    pub(super) given: Option<(Epoch, Clock)>,
-    fence: Option<(Epoch, Clock)>,
+    pub(super) given: Option<(Epoch, VectorClock)>,
+    fence: Option<(Epoch, VectorClock)>,
     /// The last kernel that was launched by itself, what it is for programmatic dependent launch, and
     /// the work ordered before it.
-    pub(super) kernel: Option<(Epoch, NodeRole, Clock)>,
+    pub(super) kernel: Option<(Epoch, NodeRole, VectorClock)>,
     /// How many polls still report that the fence is not reached although it is: a host sees the end of work
     /// late, and must not rely on seeing it at once. Polls before the end do not count.
     denials: u64,
@@ -39,7 +39,7 @@ pub(super) struct SlotState {
 }
 
 /// An allocation that work of the slot uses.
-struct Held {
+struct HeldAllocation {
     allocation: Allocation,
     lease: Lease,
     /// The last work that uses it.
@@ -80,7 +80,7 @@ impl SlotState {
     }
 }
 
-impl Device {
+impl SimDevice {
     /// Leases the allocations of operations until the work at `last` is seen done; none of them
     /// after an error. Returns what to pass to [`Device::unlease`] if the submission fails.
     ///
@@ -160,7 +160,7 @@ impl Device {
             (Err(error), Some(before)) => (allocation.lease(Access::Read)?, before, Err(error)),
             (Err(error), None) => return Err(error),
         };
-        let held = Held {
+        let held = HeldAllocation {
             allocation: allocation.clone(),
             lease: access,
             last,
@@ -232,14 +232,14 @@ impl Device {
     }
 
     /// Notes a batch that a loop is about to be given, as work and as a fence behind it.
-    pub(super) fn note_given(&mut self, slot: u32, given: (Epoch, Clock)) {
+    pub(super) fn note_given(&mut self, slot: u32, given: (Epoch, VectorClock)) {
         let state = self.slot(slot);
         state.given = Some(given.clone());
         state.fence = Some(given);
     }
 
     pub(super) fn fence(&mut self, slot: u32) {
-        let fence = self.submit_work(slot, Work::Fence);
+        let fence = self.submit_work(slot, StreamWork::Fence);
         // None after some seeds, so that an end is also seen at once.
         let denials = self.random.below(3);
         let state = self.slot(slot);

@@ -22,7 +22,7 @@ use crate::Result;
 
 /// One atom line.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Atom {
+pub(super) struct AtomLine {
     /// In 0.001 A.
     pub xyz: [i32; 3],
     /// In A^2, or pLDDT; NaN if the file gives none.
@@ -38,9 +38,9 @@ pub(super) struct Atom {
     pub rounded: bool,
 }
 
-impl Default for Atom {
+impl Default for AtomLine {
     fn default() -> Self {
-        Atom {
+        AtomLine {
             xyz: [0; 3],
             b_factor: f32::NAN,
             occupancy: OCCUPANCY_ONE,
@@ -52,7 +52,7 @@ impl Default for Atom {
     }
 }
 
-impl Atom {
+impl AtomLine {
     /// What a structure keeps of the atom if it is asked to.
     pub(super) fn details(&self) -> AtomDetails {
         AtomDetails {
@@ -235,7 +235,7 @@ pub(super) struct AtomTable {
     pub entry_id: Option<Arc<str>>,
     /// Model numbers in order of first appearance.
     pub models: Vec<i32>,
-    pub atoms: Vec<Atom>,
+    pub atoms: Vec<AtomLine>,
     /// In file order. The runs of several models may alternate.
     pub runs: Vec<AtomRun>,
     pub chains: Vec<RawChain>,
@@ -457,7 +457,7 @@ impl AtomTable {
     /// # Errors
     /// [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) if the atom is one too many.
     #[inline(always)]
-    pub(super) fn push(&mut self, atom: Atom) -> Result<()> {
+    pub(super) fn push(&mut self, atom: AtomLine) -> Result<()> {
         self.altlocs |= atom.altloc;
         self.hydrogens |= !is_heavy(atom.element);
         if self.atoms.len() == self.atoms.capacity() {
@@ -478,7 +478,7 @@ impl AtomTable {
     /// # Errors
     /// [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) if the atoms are too many.
     #[inline]
-    pub(super) fn extend(&mut self, atoms: impl ExactSizeIterator<Item = Atom>) -> Result<()> {
+    pub(super) fn extend(&mut self, atoms: impl ExactSizeIterator<Item = AtomLine>) -> Result<()> {
         let more = atoms.len();
         if self.atoms.capacity() - self.atoms.len() < more {
             let max = self.limits.atoms_max;
@@ -516,7 +516,7 @@ impl AtomTable {
 
     /// The atoms of a run.
     #[inline]
-    pub(super) fn atoms_of(&self, run: &AtomRun) -> &[Atom] {
+    pub(super) fn atoms_of(&self, run: &AtomRun) -> &[AtomLine] {
         &self.atoms[run.atoms.start as usize..run.atoms.end as usize]
     }
 }

@@ -22,7 +22,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
-use super::atom_table::{Atom, AtomRun, NO_NAME, PolymerKind};
+use super::atom_table::{AtomLine, AtomRun, NO_NAME, PolymerKind};
 use super::cells::Cells;
 use super::element::is_heavy;
 use super::membership::is_bonded;
@@ -311,7 +311,7 @@ impl<'a> ChainResidues<'a> {
     }
 
     /// The atoms of a residue, at most [`RESIDUE_ATOMS_MAX`].
-    fn atoms(&self, residue: usize) -> impl Iterator<Item = &Atom> {
+    fn atoms(&self, residue: usize) -> impl Iterator<Item = &AtomLine> {
         let candidate = &self.candidates.residues[self.residues[residue] as usize];
         let atoms = self.candidates.atoms(self.model, candidate);
         atoms.take(RESIDUE_ATOMS_MAX)
@@ -355,7 +355,7 @@ impl<'a> ChainResidues<'a> {
     /// nucleotide. Two of one component have such an atom: a run that repeats none
     /// continues the residue.
     fn exclude_each_other(&self, one: usize, other: usize) -> bool {
-        let name = |atom: &Atom| (atom.name, atom.altloc);
+        let name = |atom: &AtomLine| (atom.name, atom.altloc);
         let kind = |residue: usize| {
             self.candidates.residues[self.residues[residue] as usize]
                 .data

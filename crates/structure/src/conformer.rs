@@ -6,7 +6,7 @@
 //! once: from the atoms without an altloc, else from the chosen conformer, else from the conformer
 //! of the next highest occupancy that has it. Hydrogens and virtual sites are left out.
 
-use super::atom_table::Atom;
+use super::atom_table::AtomLine;
 use super::element::{HYDROGEN, VIRTUAL_SITE};
 use super::residue_atoms::UnusualAtoms;
 use super::text8::Text8;
@@ -15,12 +15,12 @@ use super::text8::Text8;
 #[derive(Default)]
 pub(super) struct Conformers {
     /// The heavy atoms of the site, each after the number of its residue.
-    atoms: Vec<(usize, Atom)>,
+    atoms: Vec<(usize, AtomLine)>,
     conformers: Vec<Conformer>,
     virtual_sites: UnusualAtoms,
     /// Name, rank of the conformer, and index of atoms of the chosen residue.
     ranked: Vec<(Text8, u8, usize)>,
-    chosen: Vec<Atom>,
+    chosen: Vec<AtomLine>,
 }
 
 #[derive(Clone, Copy)]
@@ -39,7 +39,7 @@ impl Conformers {
     }
 
     /// Adds the atoms of residue `residue` of the site.
-    pub(super) fn add<'a>(&mut self, residue: usize, atoms: impl Iterator<Item = &'a Atom>) {
+    pub(super) fn add<'a>(&mut self, residue: usize, atoms: impl Iterator<Item = &'a AtomLine>) {
         for atom in atoms {
             match atom.element {
                 HYDROGEN => {}
@@ -63,10 +63,10 @@ impl Conformers {
 
     /// The chosen residue, and its chosen atoms in file order; `None` if the site has only
     /// hydrogen.
-    pub(super) fn choose(&mut self) -> Option<(usize, &[Atom])> {
+    pub(super) fn choose(&mut self) -> Option<(usize, &[AtomLine])> {
         self.chosen.clear();
         let &(first, _) = self.atoms.first()?;
-        let is_plain = |(residue, atom): &(usize, Atom)| *residue == first && atom.altloc == 0;
+        let is_plain = |(residue, atom): &(usize, AtomLine)| *residue == first && atom.altloc == 0;
         if self.atoms.iter().all(is_plain) {
             self.chosen.extend(self.atoms.iter().map(|(_, atom)| atom));
             return Some((first, &self.chosen));
@@ -89,7 +89,7 @@ impl Conformers {
         self.ranked.clear();
         let atoms = self.atoms.iter().enumerate();
         let atoms = atoms.filter(|(_, (atom_residue, _))| *atom_residue == residue);
-        let ranked = |(index, (_, atom)): (usize, &(usize, Atom))| {
+        let ranked = |(index, (_, atom)): (usize, &(usize, AtomLine))| {
             (atom.name, rank_of_altloc[usize::from(atom.altloc)], index)
         };
         self.ranked.extend(atoms.map(ranked));
@@ -140,22 +140,22 @@ mod tests {
     use super::*;
     use crate::text8::text8;
 
-    fn atom(name: &str, altloc: u8, occupancy: f64, element: u8) -> Atom {
-        Atom {
+    fn atom(name: &str, altloc: u8, occupancy: f64, element: u8) -> AtomLine {
+        AtomLine {
             occupancy: (occupancy * 1e6) as i32,
             name: text8(name.as_bytes()),
             element,
             altloc,
-            ..Atom::default()
+            ..AtomLine::default()
         }
     }
 
     /// The chosen residue, and the indices of its chosen atoms in the site.
-    fn choose(site: &[(usize, Atom)]) -> Option<(usize, Vec<usize>)> {
+    fn choose(site: &[(usize, AtomLine)]) -> Option<(usize, Vec<usize>)> {
         let mut conformers = Conformers::default();
         conformers.clear();
         for (index, (residue, atom)) in site.iter().enumerate() {
-            let numbered = Atom {
+            let numbered = AtomLine {
                 xyz: [index as i32, 0, 0],
                 ..*atom
             };

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::assembly;
-use super::atom_table::{Atom, AtomRun, AtomTable};
+use super::atom_table::{AtomLine, AtomRun, AtomTable};
 use super::cells::Cells;
 use super::checks::Check;
 use super::element::is_heavy;
@@ -104,7 +104,7 @@ fn first_models(table: &AtomTable) -> Option<[ModelRuns<'_>; 2]> {
 }
 
 /// The position of the atom of a run that has the name and altloc of `atom`.
-fn namesake(model: ModelRuns, run: &AtomRun, atom: &Atom) -> Option<[i32; 3]> {
+fn namesake(model: ModelRuns, run: &AtomRun, atom: &AtomLine) -> Option<[i32; 3]> {
     let mut atoms = model.table.atoms_of(run).iter().take(RESIDUE_ATOMS_MAX);
     let found = atoms.find(|other| (other.name, other.altloc) == (atom.name, atom.altloc));
     Some(found?.xyz)
@@ -198,7 +198,7 @@ impl<'a> ModelRuns<'a> {
         (name, run.seq, run.ins_code)
     }
 
-    fn atoms(&self) -> impl Iterator<Item = (&'a AtomRun, &'a Atom)> + use<'a> {
+    fn atoms(&self) -> impl Iterator<Item = (&'a AtomRun, &'a AtomLine)> + use<'a> {
         let table = self.table;
         self.runs.iter().flat_map(move |run| {
             let atoms = table.atoms_of(run).iter();
@@ -214,7 +214,7 @@ impl<'a> ModelRuns<'a> {
 fn are_parts_of_assembly(first: ModelRuns, second: ModelRuns) -> bool {
     let compared = second.atoms().take(COMPARED_ATOMS);
     let compared = compared.filter(|(_, atom)| is_heavy(atom.element));
-    let compared: Vec<(&AtomRun, &Atom)> = compared.collect();
+    let compared: Vec<(&AtomRun, &AtomLine)> = compared.collect();
     if compared.len() < COMPARED_ATOMS_MIN {
         return false;
     }
@@ -232,7 +232,7 @@ fn are_parts_of_assembly(first: ModelRuns, second: ModelRuns) -> bool {
         let first_run = *known.get(&second.number(run))?;
         Some((first_run, run, atom))
     });
-    let pairs: Vec<(&AtomRun, &AtomRun, &Atom)> = pairs.collect();
+    let pairs: Vec<(&AtomRun, &AtomRun, &AtomLine)> = pairs.collect();
     if pairs.len() * 2 <= compared.len() {
         return false;
     }
@@ -251,7 +251,7 @@ fn are_parts_of_assembly(first: ModelRuns, second: ModelRuns) -> bool {
 /// Whether the atoms of a model are a copy of their namesakes in the `first` model: in both models, the
 /// distances of all atoms from the first of them are nearly equal. Each pair has the residue in the first
 /// model, the residue in the other model, and its atom.
-fn are_copies(first: ModelRuns, pairs: &[(&AtomRun, &AtomRun, &Atom)]) -> bool {
+fn are_copies(first: ModelRuns, pairs: &[(&AtomRun, &AtomRun, &AtomLine)]) -> bool {
     let atoms = pairs
         .iter()
         .filter_map(|(run, _, atom)| Some((namesake(first, run, atom)?, atom.xyz)));

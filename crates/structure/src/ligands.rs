@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 use std::sync::OnceLock;
 
-use super::atom_table::{Atom, AtomRun};
+use super::atom_table::{AtomLine, AtomRun};
 use super::conformer::Conformers;
 use super::ions;
 use super::links::LinkFinder;
@@ -110,11 +110,11 @@ impl LigandSelector {
 }
 
 /// A residue that is no polymer, with these of its atoms, as a molecule of its own.
-fn ligand_of(model: ModelRuns, run: &AtomRun, atoms: &[Atom], structure: &Structure) -> Ligand {
+fn ligand_of(model: ModelRuns, run: &AtomRun, atoms: &[AtomLine], structure: &Structure) -> Ligand {
     // The polymer's pLDDT from 0 to 1 has been scaled already.
     let b_factor_scale = if structure.plddt_scaled { 100.0 } else { 1.0 };
     let radii = structure.radii;
-    let atom = |atom: &Atom| LigandAtom {
+    let atom = |atom: &AtomLine| LigandAtom {
         xyz: atom.xyz,
         element: atom.element,
         class: radii.class_of_ligand_atom(run.comp, atom.name, atom.element),

@@ -9,7 +9,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::atom_table::{Atom, AtomRun, ResidueName, StatedLink};
+use super::atom_table::{AtomLine, AtomRun, ResidueName, StatedLink};
 use super::cells::Cells;
 use super::disjoint_sets::DisjointSets;
 use super::element::is_metal;
@@ -67,10 +67,10 @@ impl LinkFinder {
         model: ModelRuns,
         run: &AtomRun,
         is_saccharide: bool,
-        atoms: &[Atom],
+        atoms: &[AtomLine],
     ) {
         let residue = self.residues.len() as u32;
-        let (metals, organic): (Vec<&Atom>, Vec<&Atom>) =
+        let (metals, organic): (Vec<&AtomLine>, Vec<&AtomLine>) =
             atoms.iter().partition(|atom| is_metal(atom.element));
         self.residues.push(LinkedResidue {
             name: name_of(model, run),

@@ -22,7 +22,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use super::ReadOptions;
-use super::atom_table::{Atom, AtomRun, AtomTable, Entity, PolymerKind};
+use super::atom_table::{AtomLine, AtomRun, AtomTable, Entity, PolymerKind};
 use super::chain_split::{ChainSplitter, SplitChain};
 use super::checks::{Check, Findings};
 use super::components::{self, Component};
@@ -380,7 +380,7 @@ fn component_without_entity(
 
 /// Whether a residue with these atoms can be of a component that is not standard: an amino acid has an
 /// atom of the backbone, or those of a chromophore with their numbers.
-fn is_possible(component: &'static Component, atoms: &[Atom]) -> bool {
+fn is_possible(component: &'static Component, atoms: &[AtomLine]) -> bool {
     const NAMES: [Text8; 5] = [
         *b"N       ",
         *b"CA      ",

@@ -8,7 +8,7 @@
 
 use std::collections::HashSet;
 
-use super::atom_table::{Atom, PolymerKind};
+use super::atom_table::{AtomLine, PolymerKind};
 use super::components::{self, Component};
 use super::element;
 use super::model::ResidueFlags;
@@ -68,9 +68,9 @@ impl UnusualAtoms {
 #[derive(Default)]
 pub(super) struct ResidueAtoms {
     /// The atoms of the residue in file order.
-    pub atoms: Vec<Atom>,
+    pub atoms: Vec<AtomLine>,
     /// The atoms of caps in file order, first those of the cap at the start of the chain.
-    pub caps: [Vec<Atom>; 2],
+    pub caps: [Vec<AtomLine>; 2],
     pub flags: ResidueFlags,
     /// Names that have been kept, each with its place if that has to differ.
     seen: HashSet<(Text8, [i32; 3])>,
@@ -100,7 +100,7 @@ impl ResidueAtoms {
         &mut self,
         comp: Text8,
         component: &'static Component,
-        atoms: &[Atom],
+        atoms: &[AtomLine],
     ) -> &'static Component {
         self.atoms.clear();
         self.caps.iter_mut().for_each(Vec::clear);
@@ -187,7 +187,7 @@ impl ResidueAtoms {
             let Some(&(_, name, cap)) = found.filter(|(name, ..)| !is_of(component, *name)) else {
                 return true;
             };
-            caps[cap as usize].push(Atom { name, ..*atom });
+            caps[cap as usize].push(AtomLine { name, ..*atom });
             false
         });
         if self.atoms.len() < count {
@@ -234,14 +234,14 @@ impl ResidueAtoms {
     }
 }
 
-fn position_of_c(atoms: &[Atom]) -> Option<[i32; 3]> {
+fn position_of_c(atoms: &[AtomLine]) -> Option<[i32; 3]> {
     let c = atoms.iter().find(|atom| atom.name == *b"C       ")?;
     Some(c.xyz)
 }
 
 /// Whether an atom is an oxygen on the carbon C of the backbone, under a name that the component does
 /// not have. Modified residues may have other oxygens there, under names of their own.
-fn is_terminal_oxygen(component: &'static Component, atom: &Atom, c: [i32; 3]) -> bool {
+fn is_terminal_oxygen(component: &'static Component, atom: &AtomLine, c: [i32; 3]) -> bool {
     const OXYGEN: u8 = 8;
     const NAMES: [Text8; 5] = [
         *b"OT1     ",
@@ -293,7 +293,7 @@ mod tests {
         let atom = |name: &str| {
             let bare = text8(name.trim_end_matches('!').as_bytes());
             let far = name.ends_with('!') || (bare[0] == b'O' && bare[1..3] == *b"D ");
-            Atom {
+            AtomLine {
                 name: bare,
                 element: element::from_name(bare),
                 xyz: [
@@ -301,10 +301,10 @@ mod tests {
                     0,
                     i32::from(bare == *b"C       ") * -100,
                 ],
-                ..Atom::default()
+                ..AtomLine::default()
             }
         };
-        let atoms: Vec<Atom> = names.split(' ').map(atom).collect();
+        let atoms: Vec<AtomLine> = names.split(' ').map(atom).collect();
         let comp = text8(comp.as_bytes());
         let mut resolved = ResidueAtoms::default();
         let component = components::lookup(comp).unwrap();
@@ -312,7 +312,7 @@ mod tests {
         (resolved, component)
     }
 
-    fn text(atoms: &[Atom]) -> String {
+    fn text(atoms: &[AtomLine]) -> String {
         let names = atoms.iter().map(|atom| atom.name.trim_ascii_end());
         let names: Vec<_> = names.map(String::from_utf8_lossy).collect();
         names.join(" ")
@@ -361,10 +361,10 @@ mod tests {
 
     #[test]
     fn the_name_decides_the_element_in_a_component_that_is_known() {
-        let atom = |name: &[u8; 8], element| Atom {
+        let atom = |name: &[u8; 8], element| AtomLine {
             name: *name,
             element,
-            ..Atom::default()
+            ..AtomLine::default()
         };
         // Calcium for CA, and sodium for a hydrogen.
         let atoms = [

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::atom_table::{Atom, AtomRun, AtomTable};
+use super::atom_table::{AtomLine, AtomRun, AtomTable};
 use super::text8::Text8;
 
 /// The most atoms of a residue of several runs: a run that would exceed it starts another residue. A
@@ -132,8 +132,8 @@ impl<T> ResidueRuns<T> {
         if known.atoms + run.atoms.len() > RESIDUE_ATOMS_MAX {
             return None;
         }
-        let repeats = |atom: &Atom| {
-            let is = |other: &Atom| (other.name, other.altloc) == (atom.name, atom.altloc);
+        let repeats = |atom: &AtomLine| {
+            let is = |other: &AtomLine| (other.name, other.altloc) == (atom.name, atom.altloc);
             self.atoms(model, known).any(is)
         };
         (!model.table.atoms_of(run).iter().any(repeats)).then_some(found)
@@ -155,7 +155,7 @@ impl<T> ResidueRuns<T> {
         &'a self,
         model: ModelRuns<'a>,
         residue: &GatheredResidue<T>,
-    ) -> impl Iterator<Item = &'a Atom> {
+    ) -> impl Iterator<Item = &'a AtomLine> {
         let runs = self.runs(model, residue);
         runs.flat_map(move |run| model.table.atoms_of(run))
     }

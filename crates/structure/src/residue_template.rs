@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use super::atom_class::AtomClass;
 use super::atom_name::AtomName;
-use super::atom_table::Atom;
+use super::atom_table::AtomLine;
 use super::element;
 use super::model::MISSING;
 use super::text8::{Text8, text8};
@@ -93,7 +93,7 @@ impl ResidueTemplate {
     #[inline(always)]
     pub(super) fn apply(
         &self,
-        atoms: &[Atom],
+        atoms: &[AtomLine],
         classes: &mut Vec<AtomClass>,
         names: &mut Vec<AtomName>,
     ) -> TemplateMatch {
@@ -119,14 +119,14 @@ impl ResidueTemplate {
     #[inline(never)]
     fn apply_each(
         &self,
-        atoms: &[Atom],
+        atoms: &[AtomLine],
         classes: &mut Vec<AtomClass>,
         names: &mut Vec<AtomName>,
     ) -> TemplateMatch {
         let (mut seen, mut is_subset) = (0u64, true);
         classes.reserve(atoms.len());
         names.reserve(atoms.len());
-        for &Atom { name, element, .. } in atoms {
+        for &AtomLine { name, element, .. } in atoms {
             match self.position(name) {
                 Some(index) => {
                     is_subset &= seen >> index & 1 == 0 && element == self.atoms[index].1;
@@ -146,7 +146,7 @@ impl ResidueTemplate {
                 }
             }
         }
-        let word = |atom: &Atom| (u64::from_le_bytes(atom.name), atom.element);
+        let word = |atom: &AtomLine| (u64::from_le_bytes(atom.name), atom.element);
         TemplateMatch {
             backbone: backbone(atoms.iter().map(word)),
             is_subset,
@@ -166,7 +166,7 @@ impl ResidueTemplate {
 
     /// The classes of `atoms` if they are the first atoms of the template.
     #[inline]
-    fn fit(&self, atoms: &[Atom]) -> Option<&[AtomClass]> {
+    fn fit(&self, atoms: &[AtomLine]) -> Option<&[AtomClass]> {
         let known = self.classes.get(..atoms.len())?;
         let pairs = atoms.iter().zip(&self.atoms);
         let differs = pairs.fold(0, |bits, (atom, (name, element))| {
@@ -252,11 +252,11 @@ mod tests {
         })
     }
 
-    fn atom(name: Text8) -> Atom {
-        Atom {
+    fn atom(name: Text8) -> AtomLine {
+        AtomLine {
             name,
             element: element::from_name(name),
-            ..Atom::default()
+            ..AtomLine::default()
         }
     }
 
@@ -274,18 +274,18 @@ mod tests {
         for (id, _) in rows() {
             let id = text8(id.as_bytes());
             let names = entries().filter(|entry| entry.0 == id);
-            let mut atoms: Vec<Atom> = names.map(|entry| atom(entry.1)).collect();
-            let check = |atoms: &[Atom]| {
+            let mut atoms: Vec<AtomLine> = names.map(|entry| atom(entry.1)).collect();
+            let check = |atoms: &[AtomLine]| {
                 let (templates, mut classes) = (ResidueTemplates::table(), Vec::new());
                 let mut codes = Vec::new();
                 let template = templates.get(templates.id_of(id));
                 let applied = template.apply(atoms, &mut classes, &mut codes);
                 let found = applied.backbone;
-                let is_known = |atom: &Atom| template.element(atom.name) == Some(atom.element);
+                let is_known = |atom: &AtomLine| template.element(atom.name) == Some(atom.element);
                 assert_eq!(applied.is_subset, atoms.iter().all(is_known));
-                let class = |atom: &Atom| AtomClass::of(id, atom.name, atom.element);
+                let class = |atom: &AtomLine| AtomClass::of(id, atom.name, atom.element);
                 assert_eq!(classes, atoms.iter().map(class).collect::<Vec<_>>());
-                let code = |atom: &Atom| AtomName::of_padded(atom.name);
+                let code = |atom: &AtomLine| AtomName::of_padded(atom.name);
                 assert_eq!(codes, atoms.iter().map(code).collect::<Vec<_>>());
                 let names = ["N", "CA", "C", "O", "CB"].map(|name| text8(name.as_bytes()));
                 let expected = names.map(|name| {

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::atom_table::Atom;
+use super::atom_table::AtomLine;
 
 /// Bonds between atoms of a file, which their positions name. Two atoms in one place are one.
 #[derive(Default)]
@@ -22,7 +22,7 @@ impl StatedBonds {
     }
 
     /// The bonds between atoms of a residue, by their indices, sorted.
-    pub(super) fn among(&self, atoms: &[Atom]) -> Arc<[[u32; 2]]> {
+    pub(super) fn among(&self, atoms: &[AtomLine]) -> Arc<[[u32; 2]]> {
         if self.bonds.is_empty() {
             return Arc::default();
         }
@@ -48,9 +48,9 @@ mod tests {
 
     #[test]
     fn bonds_are_those_within_a_residue() {
-        let atom = |x: i32| Atom {
+        let atom = |x: i32| AtomLine {
             xyz: [x, 0, 0],
-            ..Atom::default()
+            ..AtomLine::default()
         };
         let atoms = [atom(3), atom(1), atom(2)];
         let mut stated = StatedBonds::default();

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::atom_table::{Atom, AtomRun, AtomTable};
+use super::atom_table::{AtomLine, AtomRun, AtomTable};
 use super::checks::Check;
 use super::components::Component;
 use super::model::{
@@ -73,7 +73,7 @@ pub(super) struct StructureBuilder<'a> {
     resolved: ResidueAtoms,
     /// Atoms of caps that files have among those of a residue: the residue's site, its chain, whether
     /// the cap starts the chain, and the atoms.
-    caps: VecDeque<(usize, u32, bool, Vec<Atom>)>,
+    caps: VecDeque<(usize, u32, bool, Vec<AtomLine>)>,
     references: &'a UniprotReferences,
     /// The chain of the last row, as an index into the file's, and its references.
     chain: Option<u32>,
@@ -141,7 +141,7 @@ impl<'a> StructureBuilder<'a> {
         site: Site,
         run: &AtomRun,
         component: &'static Component,
-        atoms: &[Atom],
+        atoms: &[AtomLine],
     ) {
         let structure = &mut self.structure;
         let start = structure.xyz.len() as u32;
@@ -172,7 +172,7 @@ impl<'a> StructureBuilder<'a> {
         site: Site,
         run: &AtomRun,
         component: &'static Component,
-        atoms: &[Atom],
+        atoms: &[AtomLine],
     ) {
         let mut resolved = std::mem::take(&mut self.resolved);
         let component = resolved.resolve(run.comp, component, atoms);
@@ -240,7 +240,7 @@ impl<'a> StructureBuilder<'a> {
     /// Adds atoms, whose classes and names have been added, of a component and of the one that it is a
     /// variant of.
     #[inline(always)]
-    fn push_atoms(&mut self, atoms: &[Atom], components: [Text8; 2]) {
+    fn push_atoms(&mut self, atoms: &[AtomLine], components: [Text8; 2]) {
         let structure = &mut self.structure;
         let radii = structure.radii;
         let names = atoms.iter().map(|atom| (atom.name, atom.element));
@@ -255,7 +255,7 @@ impl<'a> StructureBuilder<'a> {
         if self.keeps_details {
             structure
                 .atom_details
-                .extend(atoms.iter().map(Atom::details));
+                .extend(atoms.iter().map(AtomLine::details));
         }
         let rounded = atoms.iter().map(|atom| u32::from(atom.rounded));
         structure.rounded_atoms += rounded.sum::<u32>();
@@ -268,7 +268,7 @@ impl<'a> StructureBuilder<'a> {
         chain: u32,
         run: &AtomRun,
         component: &'static Component,
-        atoms: &[Atom],
+        atoms: &[AtomLine],
         backbone: [u32; 5],
         flags: ResidueFlags,
     ) {

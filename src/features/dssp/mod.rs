@@ -19,7 +19,7 @@ use super::feature::{About, Feature, SettingField, choice, own_chain};
 use super::kernels;
 use super::layout::{Bridges, RESIDUES};
 use super::recorder::FeatureRecorder;
-use super::results::Results;
+use super::results::KernelResults;
 use super::summary;
 use crate::record::Buffer;
 pub use bond_table::HydrogenBonds;
@@ -79,8 +79,8 @@ pub(super) fn amide_hydrogens(r: &mut FeatureRecorder<'_>) -> Buffer<Hydrogen> {
 struct Patterns {
     hydrogens: Buffer<Hydrogen>,
     /// `[residues, 4]`: two acceptors of the N-H, then two donors to the O.
-    partners: Results<i32>,
-    energies: Results<f32>,
+    partners: KernelResults<i32>,
+    energies: KernelResults<f32>,
     bridges: Buffer<Bridges>,
 }
 

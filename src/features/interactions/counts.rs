@@ -12,13 +12,13 @@ use std::ops::Range;
 const KINDS: usize = INTERACTION_KINDS as usize;
 
 /// The rows of interactions.
-struct InteractionRows<'a> {
+struct ListedInteractions<'a> {
     entries: Entries<'a>,
     partners: &'a [i32],
     kinds: &'a [i32],
 }
 
-impl<'a> InteractionRows<'a> {
+impl<'a> ListedInteractions<'a> {
     /// The rows of a batch. `ends` and `rooms` are those of [`Entries`].
     fn new(ends: &'a [i32], rooms: &'a [u32], partners: &'a [i32], kinds: &'a [i32]) -> Self {
         // Rooms of pairs count rows.
@@ -27,7 +27,7 @@ impl<'a> InteractionRows<'a> {
             rooms,
             per_unit: 1,
         };
-        InteractionRows {
+        ListedInteractions {
             entries,
             partners,
             kinds,
@@ -56,7 +56,7 @@ impl<'a> InteractionRows<'a> {
 impl Twin for interaction_counts::Views<'_> {
     fn run(self) {
         let structures = StructureSpan::live(self.header, self.structures);
-        let rows = InteractionRows::new(self.ends, self.rooms, self.partners, self.kinds);
+        let rows = ListedInteractions::new(self.ends, self.rooms, self.partners, self.kinds);
         let ranges = structures.iter().map(|structure| {
             let residues = structure.residues();
             residues.start * KINDS..residues.end * KINDS
@@ -79,7 +79,7 @@ impl Twin for interaction_counts::Views<'_> {
 impl Twin for interface_interactions::Views<'_> {
     fn run(self) {
         let structures = StructureSpan::live(self.header, self.structures);
-        let rows = InteractionRows::new(self.ends, self.rooms, self.partners, self.kinds);
+        let rows = ListedInteractions::new(self.ends, self.rooms, self.partners, self.kinds);
         let interfaces = Entries {
             ends: self.row_ends,
             rooms: self.interface_rooms,

@@ -48,13 +48,13 @@ struct Interaction {
 
 /// One of the two atoms of a pair.
 #[derive(Clone, Copy)]
-struct Site {
+struct InteractionSite {
     position: Position,
     roles: AtomRoles,
     frame: AtomFrame,
 }
 
-impl Site {
+impl InteractionSite {
     fn has(&self, role: u32) -> bool {
         self.roles.roles & role != 0
     }
@@ -81,7 +81,7 @@ impl Site {
 }
 
 /// Whether two sites have these roles, in either order.
-fn are(a: &Site, b: &Site, one: u32, other: u32) -> bool {
+fn are(a: &InteractionSite, b: &InteractionSite, one: u32, other: u32) -> bool {
     (a.has(one) && b.has(other)) || (a.has(other) && b.has(one))
 }
 
@@ -108,7 +108,7 @@ fn is_above(normal: Vector, apart: Vector, offset: u32) -> bool {
 }
 
 /// The interactions of atoms.
-struct Interactions<'a> {
+struct InteractionSearch<'a> {
     structures: &'a [StructureSpan],
     chains: &'a [ChainSpan],
     atoms: &'a [Atom],
@@ -119,7 +119,7 @@ struct Interactions<'a> {
     limits: &'a [u32],
 }
 
-impl Interactions<'_> {
+impl InteractionSearch<'_> {
     fn structure(&self, atom: usize) -> &StructureSpan {
         let chain = self.atoms[atom].tag.chain() as usize;
         &self.structures[self.chains[chain].structure as usize]
@@ -129,8 +129,8 @@ impl Interactions<'_> {
         self.limits[index as usize]
     }
 
-    fn site(&self, atom: usize) -> Site {
-        Site {
+    fn site(&self, atom: usize) -> InteractionSite {
+        InteractionSite {
             position: self.atoms[atom].position,
             roles: self.roles[atom],
             frame: self.frames[atom],
@@ -141,7 +141,12 @@ impl Interactions<'_> {
     /// there is no bond. The hydrogen is where it comes nearest to the acceptor: along the donor's
     /// direction if two atoms are bonded to the donor, and on the cone of a tetrahedral atom if one is.
     /// `to_acceptor` is from the donor.
-    fn hydrogen_angle(&self, donor: &Site, acceptor: &Site, to_acceptor: Vector) -> Option<f32> {
+    fn hydrogen_angle(
+        &self,
+        donor: &InteractionSite,
+        acceptor: &InteractionSite,
+        to_acceptor: Vector,
+    ) -> Option<f32> {
         // The atoms that are bonded to the acceptor are on its far side.
         if dot(acceptor.direction(), to_acceptor) > 0.0 {
             return None;
@@ -179,7 +184,7 @@ impl Interactions<'_> {
 
     /// The interaction of two atoms themselves, if they have one. Two atoms fit one kind alone: two
     /// carbons, two of N and O, two sulfurs, or a metal and another atom.
-    fn of_atoms(&self, a: &Site, b: &Site) -> Option<Interaction> {
+    fn of_atoms(&self, a: &InteractionSite, b: &InteractionSite) -> Option<Interaction> {
         let kind = if a.has(ROLE_HYDROPHOBIC) && b.has(ROLE_HYDROPHOBIC) {
             HYDROPHOBIC_CONTACT
         } else if are(a, b, ROLE_DONOR, ROLE_ACCEPTOR) {
@@ -199,8 +204,10 @@ impl Interactions<'_> {
         }
         let mut angle = f32::NAN;
         if kind == HYDROGEN_BOND {
-            let apart = |from: &Site, to: &Site| difference(to.position, from.position);
-            let by = |donor: &Site, acceptor: &Site| {
+            let apart = |from: &InteractionSite, to: &InteractionSite| {
+                difference(to.position, from.position)
+            };
+            let by = |donor: &InteractionSite, acceptor: &InteractionSite| {
                 let may_be = donor.has(ROLE_DONOR) && acceptor.has(ROLE_ACCEPTOR);
                 may_be.then(|| self.hydrogen_angle(donor, acceptor, apart(donor, acceptor)))?
             };
@@ -214,7 +221,7 @@ impl Interactions<'_> {
     }
 
     /// The interaction of the groups that two atoms stand for.
-    fn of_groups(&self, a: &Site, b: &Site) -> Option<Interaction> {
+    fn of_groups(&self, a: &InteractionSite, b: &InteractionSite) -> Option<Interaction> {
         if !a.has(GROUP) || !b.has(GROUP) {
             return None;
         }
@@ -307,7 +314,7 @@ impl Interactions<'_> {
 /// Counts the interactions of each atom with later atoms of its structure.
 impl Twin for interaction_degrees::Views<'_> {
     fn run(self) {
-        let interactions = Interactions {
+        let interactions = InteractionSearch {
             structures: StructureSpan::live(self.header, self.structures),
             chains: self.chains,
             atoms: self.atoms,
@@ -330,7 +337,7 @@ impl Twin for interaction_degrees::Views<'_> {
 /// Lists the interactions of each atom with later atoms of its structure.
 impl Twin for interaction_rows::Views<'_> {
     fn run(self) {
-        let interactions = Interactions {
+        let interactions = InteractionSearch {
             structures: StructureSpan::live(self.header, self.structures),
             chains: self.chains,
             atoms: self.atoms,

@@ -8,9 +8,9 @@ use super::super::feature::{About, Feature, SettingField};
 use super::super::kernels::{Twin, atom_sasa, atom_sasa_slices};
 use super::super::layout::{LIGANDS, RESIDUES};
 use super::super::recorder::FeatureRecorder;
-use super::super::results::Results;
+use super::super::results::KernelResults;
 use super::lee_richards::Slices;
-use super::neighbours::{Group, Neighbours};
+use super::neighbours::{AtomGroup, Neighbours};
 use super::others::NoneOfChain;
 use super::shrake_rupley::{GROUP_EDGE, Sphere, Surface};
 use super::{
@@ -62,7 +62,7 @@ impl Feature for Atoms {
             record_areas(
                 r,
                 areas,
-                Part::Residues(CellKind::Atoms),
+                MeasuredAtoms::Residues(CellKind::Atoms),
                 settings.own_chain,
             );
             r.column(areas, 0);
@@ -88,15 +88,20 @@ pub(in crate::features) fn bound_atom_area() -> ColumnDecl {
 
 /// Areas of the atoms of residues and of ligands in the model with ligands, ions and glycans,
 /// `[atoms]` in A^2; null for atoms of neither.
-pub(in crate::features) fn bound_atom_areas(r: &mut FeatureRecorder<'_>) -> Results<f32> {
+pub(in crate::features) fn bound_atom_areas(r: &mut FeatureRecorder<'_>) -> KernelResults<f32> {
     let areas = r.nulls_unless_written(TableName::Atoms, "bound_atom_areas", 1);
-    record_areas(r, areas, Part::Residues(CellKind::BoundAtoms), false);
-    record_areas(r, areas, Part::Ligands, false);
+    record_areas(
+        r,
+        areas,
+        MeasuredAtoms::Residues(CellKind::BoundAtoms),
+        false,
+    );
+    record_areas(r, areas, MeasuredAtoms::Ligands, false);
     areas
 }
 
 /// The atoms whose areas a launch computes.
-enum Part {
+enum MeasuredAtoms {
     /// Those of residues, among these atoms.
     Residues(CellKind),
     /// Those of ligands.
@@ -104,15 +109,20 @@ enum Part {
 }
 
 /// Launches the kernel that computes the areas of some atoms, in the model or in their chain alone.
-fn record_areas(r: &mut FeatureRecorder<'_>, areas: Results<f32>, part: Part, own_chain: bool) {
+fn record_areas(
+    r: &mut FeatureRecorder<'_>,
+    areas: KernelResults<f32>,
+    part: MeasuredAtoms,
+    own_chain: bool,
+) {
     let (axis, kind) = match part {
-        Part::Residues(kind) => (RESIDUES, kind),
-        Part::Ligands => (LIGANDS, CellKind::BoundAtoms),
+        MeasuredAtoms::Residues(kind) => (RESIDUES, kind),
+        MeasuredAtoms::Ligands => (LIGANDS, CellKind::BoundAtoms),
     };
     let cells = r.cells(kind);
     let residues = match part {
-        Part::Residues(_) => r.residues(),
-        Part::Ligands => r.ligands(),
+        MeasuredAtoms::Residues(_) => r.residues(),
+        MeasuredAtoms::Ligands => r.ligands(),
     };
     let atoms = match kind {
         CellKind::BoundAtoms => r.bound_atoms(),
@@ -148,7 +158,7 @@ area_twins!([atom_sasa, atom_sasa_slices], |views, surface| {
         dispatch!(simd::level(), simd => {
             let mut rest = residue.atoms();
             while !rest.is_empty() {
-                let group = Group::first_of(&views.atoms[rest.clone()], GROUP_EDGE);
+                let group = AtomGroup::first_of(&views.atoms[rest.clone()], GROUP_EDGE);
                 scratch.gather(simd, &views.cells, grid, &group, &surface, others);
                 for index in rest.start..rest.start + group.len {
                     let atom = &views.atoms[index];

@@ -10,7 +10,7 @@ use super::super::kernels::{
 };
 use super::super::layout::{LIGANDS, RESIDUES, StructureSpan};
 use super::super::recorder::FeatureRecorder;
-use super::super::results::Results;
+use super::super::results::KernelResults;
 use super::lee_richards::Slices;
 use super::neighbours::Neighbours;
 use super::others::{AllExcept, Glycans};
@@ -21,7 +21,7 @@ use fearless_simd::dispatch;
 /// Records the launch that computes areas in the model with the atoms of ligands, ions and glycans,
 /// `[residues, 3]` in A^2: of all atoms, of the side chain and of the polar atoms; NaN for a
 /// residue without atoms.
-pub(in crate::features) fn bound_areas(r: &mut FeatureRecorder<'_>) -> Results<f32> {
+pub(in crate::features) fn bound_areas(r: &mut FeatureRecorder<'_>) -> KernelResults<f32> {
     let cells = r.cells(CellKind::BoundAtoms);
     let areas = r.results(TableName::Residues, "bound_areas", 3);
     with_area_args!(r, [sasa, sasa_slices] {
@@ -37,7 +37,7 @@ pub(in crate::features) fn bound_areas(r: &mut FeatureRecorder<'_>) -> Results<f
 
 /// Records the launch that computes the area that glycans bury, `[residues]` in A^2: the area in
 /// the polymer less the area in the polymer with its glycans; NaN for a residue without atoms.
-pub(in crate::features) fn glycan_deltas(r: &mut FeatureRecorder<'_>) -> Results<f32> {
+pub(in crate::features) fn glycan_deltas(r: &mut FeatureRecorder<'_>) -> KernelResults<f32> {
     let cells = r.cells(CellKind::BoundAtoms);
     let deltas = r.results(TableName::Residues, "glycan_deltas", 1);
     with_area_args!(r, [glycan_sasa_delta, glycan_sasa_delta_slices] {
@@ -53,7 +53,7 @@ pub(in crate::features) fn glycan_deltas(r: &mut FeatureRecorder<'_>) -> Results
 
 /// Records the launch that computes the area of each ligand alone, and the part of it that the rest
 /// of the model buries, `[ligands, 2]` in A^2; NaN for a ligand without atoms.
-pub(in crate::features) fn ligand_areas(r: &mut FeatureRecorder<'_>) -> Results<f32> {
+pub(in crate::features) fn ligand_areas(r: &mut FeatureRecorder<'_>) -> KernelResults<f32> {
     let cells = r.cells(CellKind::BoundAtoms);
     let areas = r.results(TableName::Ligands, "ligand_areas", 2);
     with_area_args!(r, [ligand_areas, ligand_areas_slices] {

@@ -6,7 +6,7 @@ use super::super::cpu::split::for_row_ranges;
 use super::super::kernels::{Twin, exposed_points};
 use super::super::layout::{ATOMS, Atom};
 use super::super::recorder::FeatureRecorder;
-use super::neighbours::{Group, Neighbours};
+use super::neighbours::{AtomGroup, Neighbours};
 use super::others::NoneOfChain;
 use super::shrake_rupley::{GROUP_EDGE, Sphere};
 use super::{Sasa, test_points};
@@ -73,7 +73,7 @@ impl Twin for exposed_points::Views<'_> {
                 dispatch!(simd::level(), simd => {
                     let mut rest = run;
                     while !rest.is_empty() {
-                        let group = Group::first_of(&atoms[rest.clone()], GROUP_EDGE);
+                        let group = AtomGroup::first_of(&atoms[rest.clone()], GROUP_EDGE);
                         scratch.gather(simd, &self.cells, grid, &group, &sphere, others);
                         for index in rest.start..rest.start + group.len {
                             let bits = &mut bits[(index - first) * words..][..words];

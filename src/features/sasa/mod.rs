@@ -21,7 +21,7 @@ use super::kernels::{
 };
 use super::layout::{RADIUS_MAX, RESIDUES};
 use super::recorder::{FeatureRecorder, LaunchIndex};
-use super::results::Results;
+use super::results::KernelResults;
 use super::summary;
 use crate::error::{Error, Result};
 use crate::structure::Radii;
@@ -298,22 +298,22 @@ fn source_of(settings: &Sasa) -> &'static str {
 /// The buffers of areas, which features share.
 #[derive(Clone, Copy)]
 struct SharedAreas {
-    model: Results<f32>,
-    delta: Option<Results<f32>>,
+    model: KernelResults<f32>,
+    delta: Option<KernelResults<f32>>,
     launch: LaunchIndex,
 }
 
 /// Areas in the model, or in the chain alone if the settings say so, `[residues, 3]` in A^2: of all
 /// atoms, of the side chain and of the polar atoms; NaN for a residue without atoms. They stay on
 /// the device unless the columns of [`Sasa`] were requested.
-pub(super) fn areas(r: &mut FeatureRecorder<'_>) -> Results<f32> {
+pub(super) fn areas(r: &mut FeatureRecorder<'_>) -> KernelResults<f32> {
     shared_areas(r).model
 }
 
 /// The area that other chains bury, `[residues]` in A^2: the area in the residue's chain alone less
 /// the area in the model; NaN for a residue without atoms. Records the launch that computes it at
 /// the first call.
-pub(super) fn area_deltas(r: &mut FeatureRecorder<'_>) -> Results<f32> {
+pub(super) fn area_deltas(r: &mut FeatureRecorder<'_>) -> KernelResults<f32> {
     let areas = shared_areas(r);
     if let Some(delta) = areas.delta {
         return delta;

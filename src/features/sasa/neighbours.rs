@@ -29,18 +29,18 @@ const MARKING: bool = true;
 const SLACK: i32 = 1;
 
 /// A group of consecutive atoms that lie in a small box.
-pub(super) struct Group {
+pub(super) struct AtomGroup {
     /// The number of atoms.
     pub(super) len: usize,
     low: [i32; 3],
     high: [i32; 3],
 }
 
-impl Group {
+impl AtomGroup {
     /// The first of `atoms`, and those after it as long as no edge of the box exceeds `edge`.
     pub(super) fn first_of(atoms: &[Atom], edge: i32) -> Self {
         let first = atoms[0].position.into();
-        let mut group = Group {
+        let mut group = AtomGroup {
             len: 1,
             low: first,
             high: first,
@@ -52,7 +52,7 @@ impl Group {
             if (0..3).any(|axis| high[axis] - low[axis] > edge) {
                 break;
             }
-            group = Group {
+            group = AtomGroup {
                 len: group.len + 1,
                 low,
                 high,
@@ -205,7 +205,7 @@ impl Neighbours {
         simd: S,
         cells: &Cells<'_>,
         grid: &Grid,
-        group: &Group,
+        group: &AtomGroup,
         surface: &impl Surface,
         others: O,
     ) {

@@ -11,7 +11,7 @@
 use super::super::cpu::simd::LANES_MAX;
 use super::super::kernels::Cells;
 use super::super::layout::{Atom, RADIUS_MAX, ResidueSpan, StructureSpan};
-use super::neighbours::{BLOCK, Group, Neighbours};
+use super::neighbours::{AtomGroup, BLOCK, Neighbours};
 use super::others::Others;
 use bytemuck::cast_slice;
 use fearless_simd::prelude::*;
@@ -177,7 +177,7 @@ pub(super) fn sums_of<S: Simd, O: Others>(
     let (mut model, mut delta) = ([0u64; 3], 0);
     let mut rest = residue.atoms();
     while !rest.is_empty() {
-        let group = Group::first_of(&inputs.atoms[rest.clone()], GROUP_EDGE);
+        let group = AtomGroup::first_of(&inputs.atoms[rest.clone()], GROUP_EDGE);
         scratch.gather(simd, &inputs.cells, grid, &group, surface, others);
         for index in rest.start..rest.start + group.len {
             let atom = &inputs.atoms[index];

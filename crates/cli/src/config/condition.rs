@@ -15,15 +15,15 @@ pub struct Condition {
     pub text: String,
     /// The columns that it names.
     pub columns: Vec<String>,
-    pub root: Node,
+    pub root: ConditionNode,
 }
 
 /// A part of a condition.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Node {
-    All(Vec<Node>),
-    Any(Vec<Node>),
-    Not(Box<Node>),
+pub enum ConditionNode {
+    All(Vec<ConditionNode>),
+    Any(Vec<ConditionNode>),
+    Not(Box<ConditionNode>),
     /// A test of a column, by its index in [`Condition::columns`].
     Test(usize, Test),
 }

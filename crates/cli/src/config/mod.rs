@@ -58,7 +58,7 @@ pub use bench::BenchConfig;
 pub use column_hint::{column_hint, table_column_hint};
 pub use components::NO_COMPONENTS;
 pub use condition::{ATOM_KEYS, ATOM_LIGAND_KEY, FRAME_KEYS, RESIDUE_KEYS, ValueType};
-pub use condition::{Condition, Node, Test, Value as ConditionValue};
+pub use condition::{Condition, ConditionNode, Test, Value as ConditionValue};
 pub use coordinates::CoordinateAtoms;
 pub use features::{
     are_features, column_names, feature_of_column, feature_of_column_in, setting_json,
@@ -69,7 +69,9 @@ pub use reduction::{Reduction, Statistic};
 pub use removed::is_removed;
 pub use resolver::range_text;
 pub use setting_values::SettingValues;
-pub use tables::{Compression, OptionalColumns, OutputTable, TableFormat, TableSet, TableSettings};
+pub use tables::{
+    OptionalColumns, OutputTable, TableCompression, TableFormat, TableSet, TableSettings,
+};
 
 /// The most threads that read, compute and encode: more than a machine has cores; starting them
 /// takes time with the square of their number (docs/LIMITS.md).
@@ -85,10 +87,10 @@ const BACKENDS: [(&str, Choice); 3] = [
     ("cpu", Choice::Cpu),
 ];
 
-const WAITS: [(&str, Wait); 3] = [
-    ("block", Wait::Block),
-    ("spin", Wait::Spin),
-    ("sleep", Wait::Sleep),
+const WAITS: [(&str, WaitSetting); 3] = [
+    ("block", WaitSetting::Block),
+    ("spin", WaitSetting::Spin),
+    ("sleep", WaitSetting::Sleep),
 ];
 
 /// Default of `output`.
@@ -103,7 +105,7 @@ const ANNOTATION_BYTES_MAX: i64 = 16 << 30;
 
 /// How the program waits for the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wait {
+pub enum WaitSetting {
     /// The driver waits for the oldest batch.
     Block,
     /// The engine polls all batches in flight.
@@ -152,7 +154,7 @@ pub struct Config {
     pub threads: usize,
     pub batch: BatchSettings,
     pub memory_bytes_max: Option<u64>,
-    pub wait: Wait,
+    pub wait: WaitSetting,
     /// Whether a worker process holds the device.
     pub supervise: bool,
     /// The worker's program, if it is not this one.

@@ -59,7 +59,7 @@ pub fn names_in(list: &str) -> impl Iterator<Item = &str> {
 
 /// A value and where it is set.
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
+pub(super) struct RawEntry {
     pub(super) value: Value,
     pub(super) origin: Origin,
 }
@@ -68,7 +68,7 @@ pub(super) struct Entry {
 /// dotted: `batch.residues`.
 #[derive(Debug, Default)]
 pub struct RawConfig {
-    pub(super) entries: BTreeMap<String, Entry>,
+    pub(super) entries: BTreeMap<String, RawEntry>,
     /// Tables in the file; an unknown table is reported although it is empty.
     tables: Vec<(String, Origin)>,
     /// Whether the file may name code to run: `--trust-config`.
@@ -137,7 +137,7 @@ impl RawConfig {
             } else {
                 let value = Value::deserialize(ValueDeserializer::from(value.clone()))?;
                 let origin = origin_here;
-                self.entries.insert(key, Entry { value, origin });
+                self.entries.insert(key, RawEntry { value, origin });
             }
         }
         Ok(())
@@ -186,7 +186,8 @@ impl RawConfig {
     pub fn set(&mut self, option: &str, key: &str, value: Option<impl Into<Value>>) {
         if let Some(value) = value {
             let (value, origin) = (value.into(), Origin::Option(option.to_owned()));
-            self.entries.insert(key.to_owned(), Entry { value, origin });
+            self.entries
+                .insert(key.to_owned(), RawEntry { value, origin });
         }
     }
 
@@ -207,7 +208,7 @@ impl RawConfig {
 
     /// Adds names to the list of `key` that it does not have, or to `default` if the key is not set.
     pub fn add_names(&mut self, option: &str, key: &str, default: &str, names: &[&str]) {
-        let first = || Entry {
+        let first = || RawEntry {
             value: Value::from(default),
             origin: Origin::Option(option.to_owned()),
         };

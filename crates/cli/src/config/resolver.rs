@@ -1,6 +1,6 @@
 //! Resolves one key at a time, and collects what is wrong with all of them.
 
-use super::raw::{Entry, Origin, PROBLEMS_MAX, RawConfig};
+use super::raw::{Origin, PROBLEMS_MAX, RawConfig, RawEntry};
 use super::removed::removed_in;
 use super::setting_values::SettingValues;
 use serde::de::DeserializeOwned;
@@ -50,7 +50,7 @@ impl Resolver {
     }
 
     /// The entry of `key`, if the file or an option sets it.
-    pub(super) fn entry(&self, key: &str) -> Option<Entry> {
+    pub(super) fn entry(&self, key: &str) -> Option<RawEntry> {
         self.raw.entries.get(key).cloned()
     }
 

@@ -192,7 +192,7 @@ pub struct TableSettings {
     /// Rows of a row group, at least 1.
     pub rows_per_group: usize,
     /// A compression that `format` supports.
-    pub compression: Compression,
+    pub compression: TableCompression,
     pub optional: OptionalColumns,
 }
 
@@ -259,7 +259,7 @@ pub enum TableFormat {
 
 /// How a table is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Compression {
+pub enum TableCompression {
     None,
     Lz4,
     /// With a level, 1 to 22.
@@ -291,23 +291,23 @@ impl TableFormat {
     }
 
     /// The compressions that the format has, the default first.
-    fn compressions(self) -> &'static [Compression] {
-        const ZSTD: Compression = Compression::Zstd(LEVEL as i32);
+    fn compressions(self) -> &'static [TableCompression] {
+        const ZSTD: TableCompression = TableCompression::Zstd(LEVEL as i32);
         match self {
-            TableFormat::Parquet => &[ZSTD, Compression::Lz4, Compression::None],
+            TableFormat::Parquet => &[ZSTD, TableCompression::Lz4, TableCompression::None],
             // Programs map files that are not compressed, and read them without a copy.
-            TableFormat::Arrow => &[Compression::None, Compression::Lz4, ZSTD],
-            TableFormat::Csv | TableFormat::Json => &[Compression::None],
+            TableFormat::Arrow => &[TableCompression::None, TableCompression::Lz4, ZSTD],
+            TableFormat::Csv | TableFormat::Json => &[TableCompression::None],
         }
     }
 }
 
-impl Compression {
+impl TableCompression {
     fn name(self) -> &'static str {
         match self {
-            Compression::None => "none",
-            Compression::Lz4 => "lz4",
-            Compression::Zstd(_) => "zstd",
+            TableCompression::None => "none",
+            TableCompression::Lz4 => "lz4",
+            TableCompression::Zstd(_) => "zstd",
         }
     }
 }
@@ -471,10 +471,10 @@ pub(super) fn resolve_where_atoms(
 
 /// The compression of the format's files, with its level. Formats without compression refuse one
 /// that is set.
-fn resolve_compression(keys: &mut Resolver, format: TableFormat) -> Compression {
+fn resolve_compression(keys: &mut Resolver, format: TableFormat) -> TableCompression {
     const KEY: &str = "tables.compression";
     const LEVEL_KEY: &str = "tables.compression_level";
-    let all = named(TableFormat::Parquet.compressions(), Compression::name);
+    let all = named(TableFormat::Parquet.compressions(), TableCompression::name);
     let supported = format.compressions();
     let chosen = keys.choice_if_set(KEY, &all);
     let (name, compression) = chosen.unwrap_or((supported[0].name(), supported[0]));
@@ -487,13 +487,13 @@ fn resolve_compression(keys: &mut Resolver, format: TableFormat) -> Compression 
         keys.problem(KEY, text);
     }
     keys.record(KEY, name.into());
-    if let Compression::Zstd(_) = compression {
-        return Compression::Zstd(keys.integer(LEVEL_KEY, LEVEL, 1..=22) as i32);
+    if let TableCompression::Zstd(_) = compression {
+        return TableCompression::Zstd(keys.integer(LEVEL_KEY, LEVEL, 1..=22) as i32);
     }
     if keys.entry(LEVEL_KEY).is_some() {
         let has_zstd = supported
             .iter()
-            .any(|compression| matches!(compression, Compression::Zstd(_)));
+            .any(|compression| matches!(compression, TableCompression::Zstd(_)));
         let other = if has_zstd {
             ", or set tables.compression = \"zstd\""
         } else {

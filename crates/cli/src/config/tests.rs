@@ -430,7 +430,7 @@ fn a_compression_is_one_that_the_format_of_the_tables_has() {
         assert_eq!(Config::resolve(again).unwrap().settings, config.settings);
         (config.tables.format, config.tables.compression)
     };
-    use Compression::{Lz4, None, Zstd};
+    use TableCompression::{Lz4, None, Zstd};
     use TableFormat::{Arrow, Csv, Parquet};
     for (text, expected) in [
         ("", (Parquet, Zstd(3))),

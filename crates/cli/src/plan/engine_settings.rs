@@ -1,6 +1,6 @@
 //! The settings of a run's engine: how many slots it has, and of which sizes.
 
-use crate::config::{Config, Wait};
+use crate::config::{Config, WaitSetting};
 use std::fs::Metadata;
 use tapeloop::backend::DeviceInfo;
 use tapeloop::features::Features;
@@ -55,8 +55,8 @@ pub fn engine_config(config: &Config, device: &DeviceInfo, threads: usize) -> En
         restarts_max: config.restarts_max,
         timeline: config.timeline.as_ref().map(|_| TimelineConfig::default()),
         wait: match config.wait {
-            Wait::Spin => pipeline::Wait::Spin,
-            Wait::Block | Wait::Sleep => pipeline::Wait::Block,
+            WaitSetting::Spin => pipeline::Wait::Spin,
+            WaitSetting::Block | WaitSetting::Sleep => pipeline::Wait::Block,
         },
         ..EngineConfig::new(Features::capacity(few.unwrap_or(batch.residues)))
     }

@@ -1,6 +1,6 @@
 //! Draws rows of a table of residues.
 
-use super::{Meaning, Sequence, SequenceResidue, Track, draw, words};
+use super::{Meaning, Sequence, StripResidue, Track, draw, words};
 use crate::config::{feature_of_column, table_column_hint};
 use crate::tables::{Cell, identifying_columns};
 use arrow_array::RecordBatch;
@@ -40,7 +40,7 @@ pub fn draw_table(
         return Err(error.fix("draw a table of residues"));
     }
     let fields = chosen(schema, columns)?;
-    let rows = Rows {
+    let rows = TableRows {
         rows: rows_of(batches, structure)?,
     };
     let sequence = rows.sequence();
@@ -143,11 +143,11 @@ fn only<'a>(names: &[&'a str]) -> Result<&'a str> {
 }
 
 /// The rows of a structure, at least one, in the order of its residues.
-struct Rows<'a> {
+struct TableRows<'a> {
     rows: Vec<Row<'a>>,
 }
 
-impl Rows<'_> {
+impl TableRows<'_> {
     /// The sequence that the rows of a structure have.
     fn sequence(&self) -> Sequence {
         let ids = |row| {
@@ -164,7 +164,7 @@ impl Rows<'_> {
                 chain_ids.len() - 1
             });
             let letter = |name| text(row, name).bytes().next();
-            residues.push(SequenceResidue {
+            residues.push(StripResidue {
                 chain,
                 number: match cell(row, "auth_seq_id") {
                     Cell::Integer(number) => i32::try_from(number).ok(),
@@ -271,7 +271,7 @@ mod tests {
             (["A_1", "A_2", "B"], ["A_1", "A_2", "B"]),
         ] {
             let batch = [RecordBatch::try_from_iter(columns(labels)).unwrap()];
-            let rows = Rows {
+            let rows = TableRows {
                 rows: rows_of(&batch, None).unwrap(),
             };
             assert_eq!(rows.sequence().chains, names);

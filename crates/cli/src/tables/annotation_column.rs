@@ -1,6 +1,6 @@
 //! The values of a column of annotations.
 
-use super::dictionary::Dictionary;
+use super::dictionary::DictionaryRows;
 use super::schema::Kind;
 use super::structure_rows::{RowRange, StructureRows};
 use arrow_array::types::{Float32Type, Float64Type, Int32Type, Int64Type};
@@ -14,19 +14,21 @@ use tapeloop_annotations::{JoinedValues, Level};
 pub(super) fn gather(ranges: &[RowRange], level: Level, index: usize, kind: Kind) -> ArrayRef {
     let column = |record| column_of(record, level, index);
     match kind {
-        Kind::Text | Kind::Word => Dictionary::gather(ranges, |keys, RowRange { record, rows }| {
-            match column(record) {
-                Some(JoinedValues::Texts(values, texts)) => {
-                    let key = |row: usize| Some(values.get(row).copied()?? as i32);
-                    let keys_of_rows: Vec<i32> = rows
-                        .clone()
-                        .map(|row| key(row).unwrap_or(NULL_COUNT))
-                        .collect();
-                    keys.extend_indices(&keys_of_rows, |text| &*texts[text]);
+        Kind::Text | Kind::Word => {
+            DictionaryRows::gather(ranges, |keys, RowRange { record, rows }| {
+                match column(record) {
+                    Some(JoinedValues::Texts(values, texts)) => {
+                        let key = |row: usize| Some(values.get(row).copied()?? as i32);
+                        let keys_of_rows: Vec<i32> = rows
+                            .clone()
+                            .map(|row| key(row).unwrap_or(NULL_COUNT))
+                            .collect();
+                        keys.extend_indices(&keys_of_rows, |text| &*texts[text]);
+                    }
+                    _ => keys.extend_indices(&vec![NULL_COUNT; rows.len()], |_| ""),
                 }
-                _ => keys.extend_indices(&vec![NULL_COUNT; rows.len()], |_| ""),
-            }
-        }),
+            })
+        }
         Kind::Flag => {
             let flag = |values: &JoinedValues, row: usize| match values {
                 JoinedValues::Flags(flags) => *flags.get(row)?,

@@ -2,9 +2,9 @@
 //! record batch.
 
 use super::arrow_file::{file_schema, one_array};
-use super::column::Column;
+use super::column::TableColumn;
 use super::ipc::from_arrow;
-use super::part_file::{Encoded, FileSpec, Format, Task};
+use super::part_file::{EncodeTask, Encoded, FileSpec, RowGroupFormat};
 use super::row_group::RowGroup;
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::SchemaRef;
@@ -31,7 +31,7 @@ pub fn send(batches: &Sender<TableBatch>, table: &'static str, batch: RecordBatc
 pub(super) struct ArrowBatches {
     table: &'static str,
     schema: SchemaRef,
-    columns: Arc<[Column]>,
+    columns: Arc<[TableColumn]>,
     /// Whether texts are dictionaries, of which each batch has its own.
     shares_texts: bool,
     batches: Sender<TableBatch>,
@@ -49,14 +49,14 @@ impl ArrowBatches {
     }
 }
 
-impl Format for ArrowBatches {
+impl RowGroupFormat for ArrowBatches {
     /// A column.
     type Encoded = ArrayRef;
 
-    fn tasks(&mut self, _: &RowGroup) -> Result<Vec<Task<ArrayRef>>> {
+    fn tasks(&mut self, _: &RowGroup) -> Result<Vec<EncodeTask<ArrayRef>>> {
         let task = |index: usize| {
             let (columns, shares_texts) = (Arc::clone(&self.columns), self.shares_texts);
-            Task {
+            EncodeTask {
                 share: columns[index].place(),
                 encode: Box::new(move |group| {
                     let arrays: Vec<ArrayRef> = group.arrays(&columns[index], index).collect();

@@ -6,10 +6,10 @@
 //! ([`OutputTable::has_many_rows`](crate::config::OutputTable::has_many_rows)) they are dictionaries: a file
 //! has one for each column of texts, which it ends with.
 
-use super::super::config::Compression;
-use super::column::Column;
+use super::super::config::TableCompression;
+use super::column::TableColumn;
 use super::ipc::{EncodedColumn, Encoding, IpcFile};
-use super::part_file::{Encoded, FileFormat, FileSpec, Format, Task};
+use super::part_file::{EncodeTask, Encoded, FileFormat, FileSpec, RowGroupFormat};
 use super::row_group::RowGroup;
 use super::schema::{arrow_schema, plain_schema};
 use super::statistics::ValueStatistics;
@@ -33,7 +33,7 @@ pub(super) struct ArrowFile {
     file: IpcFile,
     schema: SchemaRef,
     encoding: Encoding,
-    columns: Arc<[Column]>,
+    columns: Arc<[TableColumn]>,
     /// Whether texts are dictionaries.
     shares_texts: bool,
     /// One for each column; empty unless the column is of texts and `shares_texts` is true.
@@ -58,9 +58,9 @@ pub(super) enum ColumnData {
 impl FileFormat for ArrowFile {
     fn start(file: File, spec: &FileSpec) -> Result<Self> {
         let (codec, level) = match spec.compression {
-            Compression::None => (None, None),
-            Compression::Lz4 => (Some(CompressionType::LZ4_FRAME), None),
-            Compression::Zstd(level) => (Some(CompressionType::ZSTD), Some(level)),
+            TableCompression::None => (None, None),
+            TableCompression::Lz4 => (Some(CompressionType::LZ4_FRAME), None),
+            TableCompression::Zstd(level) => (Some(CompressionType::ZSTD), Some(level)),
         };
         let schema = Arc::new(file_schema(spec));
         let encoding = Encoding::new(codec, level)?;
@@ -77,16 +77,16 @@ impl FileFormat for ArrowFile {
     }
 }
 
-impl Format for ArrowFile {
+impl RowGroupFormat for ArrowFile {
     /// A column.
     type Encoded = ColumnData;
 
-    fn tasks(&mut self, _: &RowGroup) -> Result<Vec<Task<ColumnData>>> {
+    fn tasks(&mut self, _: &RowGroup) -> Result<Vec<EncodeTask<ColumnData>>> {
         let task = |index: usize| {
             let (columns, encoding) = (Arc::clone(&self.columns), self.encoding.clone());
             let schema = Arc::clone(&self.schema);
             let shares_texts = self.shares_texts;
-            Task {
+            EncodeTask {
                 share: columns[index].place(),
                 encode: Box::new(move |group| {
                     let arrays: Vec<ArrayRef> = group.arrays(&columns[index], index).collect();

@@ -1,7 +1,7 @@
 //! The arrays of the columns of the table of atoms.
 
 use super::atom_rows::AtomRows;
-use super::dictionary::Dictionary;
+use super::dictionary::DictionaryRows;
 use super::nulls::with_nulls;
 use super::structure_rows::{RowRange, row_count};
 use arrow_array::types::{Float32Type, Int32Type};
@@ -57,17 +57,17 @@ impl AtomValue {
     /// The array of the rows in these ranges, each of which is of residues or of one ligand.
     pub(super) fn gather(self, ranges: &[RowRange]) -> ArrayRef {
         let bytes = |byte: fn(&AtomClass) -> u8, text: fn(u8) -> Option<&'static str>| {
-            Dictionary::gather(ranges, |keys, range| {
+            DictionaryRows::gather(ranges, |keys, range| {
                 let (_, classes) = of_range(range, |atoms| &atoms.class);
                 keys.extend_bytes(classes.iter().map(byte), text);
             })
         };
         match self {
-            AtomValue::Name => Dictionary::gather(ranges, |keys, range| {
+            AtomValue::Name => DictionaryRows::gather(ranges, |keys, range| {
                 let (_, details) = of_range(range, |atoms| &atoms.details);
                 keys.extend_padded(details.iter().map(|atom| &atom.name), false);
             }),
-            AtomValue::Element => Dictionary::gather(ranges, |keys, range| {
+            AtomValue::Element => DictionaryRows::gather(ranges, |keys, range| {
                 let (_, elements) = of_range(range, |atoms| &atoms.element);
                 keys.extend_bytes(elements.iter().copied(), |element| {
                     Some(element_symbol(element)).filter(|symbol| !symbol.is_empty())
@@ -77,7 +77,7 @@ impl AtomValue {
                 |class| u8::from(class.is_polar()),
                 |polar| Some(["apolar", "polar"][usize::from(polar)]),
             ),
-            AtomValue::Altloc => Dictionary::gather(ranges, |keys, range| {
+            AtomValue::Altloc => DictionaryRows::gather(ranges, |keys, range| {
                 let (_, details) = of_range(range, |atoms| &atoms.details);
                 keys.extend_codes(details.iter().map(|atom| atom.altloc), None);
             }),

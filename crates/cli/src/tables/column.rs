@@ -4,7 +4,7 @@
 use super::super::config::{OutputTable, Reduction};
 use super::annotation_column;
 use super::atom_values::{AtomValue, owners_of, repeated};
-use super::dictionary::Dictionary;
+use super::dictionary::DictionaryRows;
 use super::nulls::{nulls, with_nulls};
 use super::reduction::ReducedColumn;
 use super::schema::{ColumnSpec, Kind};
@@ -27,9 +27,9 @@ type OfPair<T> = fn(&StructureRows, [usize; 2]) -> T;
 type PaddedOfRow = for<'a> fn(&'a StructureRows, usize) -> &'a [u8; 8];
 
 /// A column of a table.
-pub(super) struct Column {
+pub(super) struct TableColumn {
     pub(super) spec: ColumnSpec,
-    source: Source,
+    source: ValueSource,
     /// The residues or chains that the values are of, if not those of the rows.
     pair: Option<PairSide>,
     values_of: ValuesOf,
@@ -47,7 +47,7 @@ enum ValuesOf {
 }
 
 /// Where the values come from.
-enum Source {
+enum ValueSource {
     Text(TextOfRow),
     Padded(PaddedOfRow),
     /// The parents of residues.
@@ -76,25 +76,25 @@ struct FeatureColumn {
     kind: ColumnKind,
 }
 
-impl Column {
+impl TableColumn {
     /// Strings. Neighbouring rows with the same string return the same memory.
     pub(super) fn text(name: &str, about: &str, value: TextOfRow) -> Self {
-        Column::new(name, Kind::Text, about, Source::Text(value))
+        TableColumn::new(name, Kind::Text, about, ValueSource::Text(value))
     }
 
     /// The parents of residues; null if there is none.
     pub(super) fn parents(name: &str, about: &str) -> Self {
-        Column::new(name, Kind::Word, about, Source::Parents).nullable()
+        TableColumn::new(name, Kind::Word, about, ValueSource::Parents).nullable()
     }
 
     /// Names padded with spaces. A blank name is null if the column is nullable, and empty if not.
     pub(super) fn padded(name: &str, about: &str, value: PaddedOfRow) -> Self {
-        Column::new(name, Kind::Word, about, Source::Padded(value))
+        TableColumn::new(name, Kind::Word, about, ValueSource::Padded(value))
     }
 
     /// Codes of one letter. Blank and 0 stand for `blank`, or for null.
     pub(super) fn code(name: &str, about: &str, value: OfRow<u8>, blank: Option<u8>) -> Self {
-        let column = Column::new(name, Kind::Word, about, Source::Code(value, blank));
+        let column = TableColumn::new(name, Kind::Word, about, ValueSource::Code(value, blank));
         match blank {
             Some(_) => column,
             None => column.nullable(),
@@ -103,12 +103,12 @@ impl Column {
 
     /// Integers.
     pub(super) fn integer(name: &str, about: &str, value: OfRow<Option<i32>>) -> Self {
-        Column::new(name, Kind::Integer, about, Source::Integer(value))
+        TableColumn::new(name, Kind::Integer, about, ValueSource::Integer(value))
     }
 
     /// Integers that ascend, or stay the same for several rows.
     pub(super) fn ascending(name: &str, about: &str, value: OfRow<Option<i32>>) -> Self {
-        Column::new(name, Kind::Ascending, about, Source::Integer(value)).nullable()
+        TableColumn::new(name, Kind::Ascending, about, ValueSource::Integer(value)).nullable()
     }
 
     /// What a file states of atoms.
@@ -119,7 +119,7 @@ impl Column {
         unit: &'static str,
         value: AtomValue,
     ) -> Self {
-        let mut column = Column::new(name, kind, about, Source::Atom(value));
+        let mut column = TableColumn::new(name, kind, about, ValueSource::Atom(value));
         column.spec.unit = unit;
         column
     }
@@ -131,7 +131,7 @@ impl Column {
         unit: &'static str,
         value: OfRow<Option<f32>>,
     ) -> Self {
-        let mut column = Column::new(name, Kind::Real, about, Source::Real(value));
+        let mut column = TableColumn::new(name, Kind::Real, about, ValueSource::Real(value));
         column.spec.unit = unit;
         column
     }
@@ -144,20 +144,20 @@ impl Column {
         let about = format!(
             "{axis_name} coordinate of the atom {atom_name}; null where the file lacks it."
         );
-        let source = Source::Coordinate(atom, axis);
-        let mut column = Column::new(&name, Kind::Real, &about, source).nullable();
+        let source = ValueSource::Coordinate(atom, axis);
+        let mut column = TableColumn::new(&name, Kind::Real, &about, source).nullable();
         column.spec.unit = "A";
         column
     }
 
     /// True or false.
     pub(super) fn flag(name: &str, about: &str, value: OfRow<bool>) -> Self {
-        Column::new(name, Kind::Flag, about, Source::Flag(value))
+        TableColumn::new(name, Kind::Flag, about, ValueSource::Flag(value))
     }
 
     /// True, false or null.
     pub(super) fn flag_or_null(name: &str, about: &str, value: OfRow<Option<bool>>) -> Self {
-        Column::new(name, Kind::Flag, about, Source::FlagOrNull(value)).nullable()
+        TableColumn::new(name, Kind::Flag, about, ValueSource::FlagOrNull(value)).nullable()
     }
 
     /// Integers of the pairs of residues in `table`. Neighbouring sequences of them are alike.
@@ -167,11 +167,11 @@ impl Column {
         table: TableName,
         value: OfPair<Option<i32>>,
     ) -> Self {
-        Column::new(
+        TableColumn::new(
             name,
             Kind::Repeating,
             about,
-            Source::PairInteger(table, value),
+            ValueSource::PairInteger(table, value),
         )
     }
 
@@ -182,7 +182,7 @@ impl Column {
         table: TableName,
         value: OfPair<bool>,
     ) -> Self {
-        Column::new(name, Kind::Flag, about, Source::PairFlag(table, value))
+        TableColumn::new(name, Kind::Flag, about, ValueSource::PairFlag(table, value))
     }
 
     /// A feature's column, the one at `index` of its table of features.
@@ -198,12 +198,12 @@ impl Column {
             ColumnKind::Chain => Kind::Text,
             ColumnKind::Text(_) | ColumnKind::LigandComponent => Kind::Word,
         };
-        let source = Source::Feature(FeatureColumn {
+        let source = ValueSource::Feature(FeatureColumn {
             table,
             index,
             kind: decl.kind,
         });
-        let mut column = Column::new(&decl.name, kind, &decl.about, source).nullable();
+        let mut column = TableColumn::new(&decl.name, kind, &decl.about, source).nullable();
         column.spec.unit = decl.unit;
         column.spec.source = decl.source;
         column.decl = Some(decl.clone());
@@ -216,7 +216,7 @@ impl Column {
         (index, decl): (usize, &ColumnDecl),
         table: TableName,
     ) -> Self {
-        let source = Source::Reduced(ReducedColumn {
+        let source = ValueSource::Reduced(ReducedColumn {
             table,
             index,
             kind: decl.kind,
@@ -227,7 +227,7 @@ impl Column {
             _ => "chain",
         };
         let (name, about) = (reduction.name(), reduction.about(rows));
-        let mut column = Column::new(&name, Kind::Real, &about, source).nullable();
+        let mut column = TableColumn::new(&name, Kind::Real, &about, source).nullable();
         column.spec.unit = decl.unit;
         column
     }
@@ -248,13 +248,13 @@ impl Column {
             Level::Variants => "variant",
         };
         let about = format!("An annotation of the {level}.");
-        let source = Source::Annotation(column.level, index);
-        Column::new(&column.name, kind, &about, source).nullable()
+        let source = ValueSource::Annotation(column.level, index);
+        TableColumn::new(&column.name, kind, &about, source).nullable()
     }
 
     /// A column of rows' own values, without nulls and unit.
-    fn new(name: &str, kind: Kind, about: &str, source: Source) -> Self {
-        Column {
+    fn new(name: &str, kind: Kind, about: &str, source: ValueSource) -> Self {
+        TableColumn {
             spec: ColumnSpec::full(name, kind, about),
             source,
             pair: None,
@@ -322,56 +322,62 @@ impl Column {
     /// The values of these rows, or of these residues and ligands.
     fn gather_rows(&self, ranges: &[RowRange]) -> ArrayRef {
         match &self.source {
-            Source::Text(value) => Dictionary::gather(ranges, |keys, RowRange { record, rows }| {
-                let indices = record.indices_of(self.pair, rows.clone());
-                keys.extend_texts(indices.map(|index| value(record, index)));
-            }),
-            Source::Padded(value) => {
-                Dictionary::gather(ranges, |keys, RowRange { record, rows }| {
+            ValueSource::Text(value) => {
+                DictionaryRows::gather(ranges, |keys, RowRange { record, rows }| {
+                    let indices = record.indices_of(self.pair, rows.clone());
+                    keys.extend_texts(indices.map(|index| value(record, index)));
+                })
+            }
+            ValueSource::Padded(value) => {
+                DictionaryRows::gather(ranges, |keys, RowRange { record, rows }| {
                     let indices = record.indices_of(self.pair, rows.clone());
                     let names = indices.map(|index| value(record, index));
                     keys.extend_padded(names, self.spec.nullable);
                 })
             }
-            Source::Parents => Dictionary::gather(ranges, |keys, RowRange { record, rows }| {
-                for row in rows.clone() {
-                    let residue = record.residue(row);
-                    match residue.several_parents() {
-                        None => keys.extend_padded(std::iter::once(&residue.parent_comp_id), true),
-                        several => keys.extend_texts(std::iter::once(several)),
+            ValueSource::Parents => {
+                DictionaryRows::gather(ranges, |keys, RowRange { record, rows }| {
+                    for row in rows.clone() {
+                        let residue = record.residue(row);
+                        match residue.several_parents() {
+                            None => {
+                                keys.extend_padded(std::iter::once(&residue.parent_comp_id), true)
+                            }
+                            several => keys.extend_texts(std::iter::once(several)),
+                        }
                     }
-                }
-            }),
-            Source::Code(value, blank) => {
-                Dictionary::gather(ranges, |keys, RowRange { record, rows }| {
+                })
+            }
+            ValueSource::Code(value, blank) => {
+                DictionaryRows::gather(ranges, |keys, RowRange { record, rows }| {
                     let indices = record.indices_of(self.pair, rows.clone());
                     keys.extend_codes(indices.map(|index| value(record, index)), *blank);
                 })
             }
-            Source::Integer(value) => Arc::new(
+            ValueSource::Integer(value) => Arc::new(
                 self.values(ranges, value)
                     .collect::<PrimitiveArray<Int32Type>>(),
             ),
-            Source::Real(value) => Arc::new(
+            ValueSource::Real(value) => Arc::new(
                 self.values(ranges, value)
                     .collect::<PrimitiveArray<Float32Type>>(),
             ),
-            Source::Flag(value) => {
+            ValueSource::Flag(value) => {
                 let flags: Vec<bool> = self.values(ranges, value).collect();
                 Arc::new(BooleanArray::from(flags))
             }
-            Source::FlagOrNull(value) => {
+            ValueSource::FlagOrNull(value) => {
                 let flags: Vec<Option<bool>> = self.values(ranges, value).collect();
                 Arc::new(BooleanArray::from(flags))
             }
-            Source::PairInteger(table, value) => {
+            ValueSource::PairInteger(table, value) => {
                 Arc::new(of_pairs(ranges, *table, *value).collect::<PrimitiveArray<Int32Type>>())
             }
-            Source::PairFlag(table, value) => {
+            ValueSource::PairFlag(table, value) => {
                 let flags: Vec<bool> = of_pairs(ranges, *table, *value).collect();
                 Arc::new(BooleanArray::from(flags))
             }
-            Source::Coordinate(atom, axis) => {
+            ValueSource::Coordinate(atom, axis) => {
                 let of_range = |RowRange { record, rows }: &RowRange| {
                     let rows = rows.clone();
                     rows.map(|row| record.coordinates.get(*atom, *axis, row))
@@ -380,12 +386,12 @@ impl Column {
                 let values = ranges.iter().flat_map(of_range).collect();
                 Arc::new(with_nulls::<Float32Type>(values, is_nan))
             }
-            Source::Feature(column) => column.gather(ranges),
-            Source::Reduced(column) => column.gather(ranges),
-            Source::Annotation(level, index) => {
+            ValueSource::Feature(column) => column.gather(ranges),
+            ValueSource::Reduced(column) => column.gather(ranges),
+            ValueSource::Annotation(level, index) => {
                 annotation_column::gather(ranges, *level, *index, self.spec.kind)
             }
-            Source::Atom(value) => value.gather(ranges),
+            ValueSource::Atom(value) => value.gather(ranges),
         }
     }
 }
@@ -426,7 +432,7 @@ impl FeatureColumn {
                 let flags = BooleanBuffer::collect_bool(counts.len(), |row| counts[row] > 0);
                 Arc::new(BooleanArray::new(flags, nulls(&counts, is_null)))
             }
-            ColumnKind::Chain => Dictionary::gather(ranges, |keys, range| {
+            ColumnKind::Chain => DictionaryRows::gather(ranges, |keys, range| {
                 let structure = &range.record.structure;
                 let chains = match self.table {
                     // Columns of the author's ids, next to those of label ids.
@@ -438,7 +444,7 @@ impl FeatureColumn {
                 let counts = self.counts(std::slice::from_ref(range));
                 keys.extend_indices(&counts, |index| chains[index]);
             }),
-            ColumnKind::LigandComponent => Dictionary::gather(ranges, |keys, range| {
+            ColumnKind::LigandComponent => DictionaryRows::gather(ranges, |keys, range| {
                 let ligands = &range.record.structure.ligands;
                 let counts = self.counts(std::slice::from_ref(range));
                 keys.extend_indices(&counts, |index| ligands[index].component());
@@ -452,7 +458,7 @@ impl FeatureColumn {
                 });
                 Arc::new(numbers.collect::<PrimitiveArray<Int32Type>>())
             }
-            ColumnKind::Text(texts) => Dictionary::gather(ranges, |keys, range| {
+            ColumnKind::Text(texts) => DictionaryRows::gather(ranges, |keys, range| {
                 let counts = self.counts(std::slice::from_ref(range));
                 keys.extend_indices(&counts, |index| texts[index]);
             }),

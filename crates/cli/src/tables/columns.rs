@@ -2,7 +2,7 @@
 
 use super::super::config::{ASSEMBLIES, OptionalColumns, OutputTable, Reduction};
 use super::atom_columns::atom_columns;
-use super::column::{Column, TextOfRow};
+use super::column::{TableColumn, TextOfRow};
 use super::interaction_columns::interaction_columns;
 use super::structure_rows::{PairSide, StructureRows};
 use super::water_bridge_columns::water_bridge_columns;
@@ -67,21 +67,21 @@ pub(super) fn columns(
     table: OutputTable,
     sources: &ColumnSources<'_>,
     optional: OptionalColumns,
-) -> Vec<Column> {
+) -> Vec<TableColumn> {
     let ColumnSources {
         features,
         reductions,
         annotations,
     } = *sources;
     let mut columns = vec![
-        Column::text("source", "The path of the file.", |r, _| Some(&r.source)).of_structure(),
-        Column::text(
+        TableColumn::text("source", "The path of the file.", |r, _| Some(&r.source)).of_structure(),
+        TableColumn::text(
             "structure",
             "The name of the structure: the file's name without its endings.",
             |r, _| Some(&r.name),
         )
         .of_structure(),
-        Column::integer("model", "The model's number as in the file.", |r, _| {
+        TableColumn::integer("model", "The model's number as in the file.", |r, _| {
             Some(r.structure.model)
         })
         .of_structure(),
@@ -93,7 +93,7 @@ pub(super) fn columns(
         OutputTable::Features(name) => match name.decl().rows {
             RowKind::Residue => {
                 let mut columns = residue_columns(optional.unobserved);
-                columns.extend(optional.coordinates.columns().map(Column::coordinate));
+                columns.extend(optional.coordinates.columns().map(TableColumn::coordinate));
                 columns
             }
             RowKind::Chain => {
@@ -122,47 +122,47 @@ pub(super) fn columns(
         .iter()
         .filter(|column| Some(column.level) == table.level());
     let of_level = of_level.enumerate();
-    columns.extend(of_level.map(|(index, column)| Column::annotation(column, index)));
+    columns.extend(of_level.map(|(index, column)| TableColumn::annotation(column, index)));
     let declared = table.features().map_or(Vec::new(), features);
     let declared = declared.iter().enumerate();
-    columns.extend(declared.map(|(index, decl)| Column::feature(decl, index, table)));
+    columns.extend(declared.map(|(index, decl)| TableColumn::feature(decl, index, table)));
     if let OutputTable::Features(name @ (TableName::Chains | TableName::Structures)) = table {
         let residue_decls = features(TableName::Residues);
         columns.extend(reductions.iter().filter_map(|reduction| {
             let mut all = residue_decls.iter().enumerate();
             let found = all.find(|(_, decl)| decl.name == reduction.column)?;
-            Some(Column::reduced(reduction, found, name))
+            Some(TableColumn::reduced(reduction, found, name))
         }));
     }
     columns
 }
 
 /// The columns of frames of a trajectory.
-fn frame_columns() -> [Column; 2] {
+fn frame_columns() -> [TableColumn; 2] {
     [
-        Column::integer(
+        TableColumn::integer(
             "frame",
             "The frame's number in its trajectory, from 0.",
             |r, _| Some(r.structure.frame?.index as i32),
         )
         .nullable(),
-        Column::real("time_ps", "The time of the frame.", "ps", |r, _| {
+        TableColumn::real("time_ps", "The time of the frame.", "ps", |r, _| {
             r.structure.frame?.time_ps
         })
         .nullable(),
     ]
 }
 
-fn entry_id() -> Column {
-    Column::text("entry_id", "The entry's id as in the file.", |r, _| {
+fn entry_id() -> TableColumn {
+    TableColumn::text("entry_id", "The entry's id as in the file.", |r, _| {
         r.structure.entry_id.as_deref()
     })
     .nullable()
 }
 
 /// The column of the author's chain.
-fn author_chain(value: TextOfRow) -> Column {
-    Column::text(
+fn author_chain(value: TextOfRow) -> TableColumn {
+    TableColumn::text(
         "auth_asym_id",
         "The author's chain; null where the file names none.",
         value,
@@ -177,28 +177,28 @@ fn named(text: &str) -> Option<&str> {
     (!text.is_empty()).then_some(text)
 }
 
-fn residue_chain() -> Column {
+fn residue_chain() -> TableColumn {
     author_chain(|r, row| named(&r.chain_of(row).auth_asym_id))
 }
 
-fn residue_number() -> Column {
+fn residue_number() -> TableColumn {
     let about = "The author's residue number.";
-    Column::integer("auth_seq_id", about, |r, row| r.number(row))
+    TableColumn::integer("auth_seq_id", about, |r, row| r.number(row))
 }
 
-fn insertion_code() -> Column {
+fn insertion_code() -> TableColumn {
     let about = "The insertion code.";
-    Column::code("ins_code", about, |r, row| r.residue(row).ins_code, None)
+    TableColumn::code("ins_code", about, |r, row| r.residue(row).ins_code, None)
 }
 
-fn component() -> Column {
+fn component() -> TableColumn {
     let about = "The residue name.";
-    Column::padded("comp_id", about, |r, row| &r.residue(row).comp_id)
+    TableColumn::padded("comp_id", about, |r, row| &r.residue(row).comp_id)
 }
 
 /// The columns of residues; with `unobserved` some are null for residues that were not observed.
-fn residue_columns(unobserved: bool) -> Vec<Column> {
-    let null_of_unobserved = |column: Column| {
+fn residue_columns(unobserved: bool) -> Vec<TableColumn> {
+    let null_of_unobserved = |column: TableColumn| {
         if unobserved {
             column.nullable()
         } else {
@@ -207,7 +207,7 @@ fn residue_columns(unobserved: bool) -> Vec<Column> {
     };
     let break_before = "Whether the residue is not linked to the residue in the row before.";
     let mut columns = vec![
-        null_of_unobserved(Column::integer(
+        null_of_unobserved(TableColumn::integer(
             "res_index",
             "The residue's index in the structure, from 0.",
             |r, row| r.is_observed(row).then_some(row as i32),
@@ -216,51 +216,51 @@ fn residue_columns(unobserved: bool) -> Vec<Column> {
         residue_chain(),
         null_of_unobserved(residue_number()),
         insertion_code(),
-        Column::text("label_asym_id", LABEL, |r, row| {
+        TableColumn::text("label_asym_id", LABEL, |r, row| {
             r.chain_of(row).label_asym_id.as_deref()
         })
         .nullable(),
-        Column::integer("label_seq_id", "mmCIF's own residue number.", |r, row| {
+        TableColumn::integer("label_seq_id", "mmCIF's own residue number.", |r, row| {
             r.residue(row).label_seq_id
         })
         .nullable(),
-        Column::text("entity_id", "mmCIF's entity.", |r, row| {
+        TableColumn::text("entity_id", "mmCIF's entity.", |r, row| {
             r.chain_of(row).entity_id.as_deref()
         })
         .nullable(),
         component(),
-        Column::parents(
+        TableColumn::parents(
             "parent_comp_id",
             "The standard residue that this one is a variant of; with commas those of a chromophore \
              that was made of several.",
         ),
-        Column::code(
+        TableColumn::code(
             "aa",
             "The one-letter code of the parent, or of the first; X if there is none.",
             |r, row| r.residue(row).aa,
             Some(b'X'),
         ),
         if unobserved {
-            Column::flag_or_null("break_before", break_before, |r, row| {
+            TableColumn::flag_or_null("break_before", break_before, |r, row| {
                 r.is_observed(row).then(|| r.residue(row).break_before)
             })
         } else {
-            Column::flag("break_before", break_before, |r, row| {
+            TableColumn::flag("break_before", break_before, |r, row| {
                 r.residue(row).break_before
             })
         },
-        Column::text("uniprot_acc", "The UniProt accession.", |r, row| {
+        TableColumn::text("uniprot_acc", "The UniProt accession.", |r, row| {
             let uniprot = r.residue(row).uniprot?;
             Some(&r.structure.uniprot[uniprot.accession as usize])
         })
         .nullable(),
-        Column::integer(
+        TableColumn::integer(
             "uniprot_pos",
             "The position in the UniProt sequence, from 1.",
             |r, row| Some(r.residue(row).uniprot?.position),
         )
         .nullable(),
-        Column::text(
+        TableColumn::text(
             "flags",
             "Which rules of reading changed, chose or built something of the residue, with semicolons: \
              simulation_name, renamed_atoms, atoms_left_out, unknown_atoms, alternate_chosen, cb_built. \
@@ -269,7 +269,7 @@ fn residue_columns(unobserved: bool) -> Vec<Column> {
         ),
     ];
     if unobserved {
-        columns.push(Column::flag(
+        columns.push(TableColumn::flag(
             "observed",
             "Whether the residue was observed: false for one that only the chain's sequence has.",
             |r, row| r.is_observed(row),
@@ -303,12 +303,12 @@ fn flag_names(flags: u8) -> &'static str {
 
 /// The columns of the table of variants that no feature computes. A row's residue is that of the
 /// annotation, also where the structure has no such residue.
-fn variant_columns() -> Vec<Column> {
+fn variant_columns() -> Vec<TableColumn> {
     fn residue(r: &StructureRows, row: usize) -> Option<&tapeloop::structure::Residue> {
         r.variant_residue(row).map(|residue| r.residue(residue))
     }
     vec![
-        Column::integer(
+        TableColumn::integer(
             "res_index",
             "The residue's index in the structure, from 0; null if the structure lacks it.",
             |r, row| Some(r.variant_residue(row)? as i32),
@@ -321,27 +321,27 @@ fn variant_columns() -> Vec<Column> {
                 None => &r.variant_key(row).chain,
             })
         }),
-        Column::integer("auth_seq_id", "The author's residue number.", |r, row| {
+        TableColumn::integer("auth_seq_id", "The author's residue number.", |r, row| {
             Some(r.variant_key(row).number)
         }),
-        Column::code(
+        TableColumn::code(
             "ins_code",
             "The insertion code.",
             |r, row| r.variant_key(row).ins_code,
             None,
         ),
-        Column::code(
+        TableColumn::code(
             "aa",
             "The residue's one-letter code; null if the structure lacks it.",
             |r, row| residue(r, row).map_or(0, |residue| residue.aa),
             None,
         ),
-        Column::text("uniprot_acc", "The UniProt accession.", |r, row| {
+        TableColumn::text("uniprot_acc", "The UniProt accession.", |r, row| {
             let uniprot = residue(r, row)?.uniprot?;
             Some(&r.structure.uniprot[uniprot.accession as usize])
         })
         .nullable(),
-        Column::integer(
+        TableColumn::integer(
             "uniprot_pos",
             "The position in the UniProt sequence, from 1.",
             |r, row| Some(residue(r, row)?.uniprot?.position),
@@ -351,15 +351,15 @@ fn variant_columns() -> Vec<Column> {
 }
 
 /// The columns of pairs of residues, whose indices in the structure are columns of the feature.
-fn pair_columns(table: TableName) -> Vec<Column> {
+fn pair_columns(table: TableName) -> Vec<TableColumn> {
     vec![
-        Column::pair_flag(
+        TableColumn::pair_flag(
             "same_chain",
             "Whether both residues are of one chain.",
             table,
             is_of_one_chain,
         ),
-        Column::pair_integer(
+        TableColumn::pair_integer(
             "separation",
             "How much farther in the chain's sequence the second residue is, negative if it is the \
              earlier one: by label_seq_id, or by the position in SEQRES of PDB files; by res_index \
@@ -372,7 +372,7 @@ fn pair_columns(table: TableName) -> Vec<Column> {
 }
 
 /// What names both residues of a pair. The names of the columns end with `endings`.
-fn pair_names(table: TableName, endings: [&str; 2]) -> impl Iterator<Item = Column> {
+fn pair_names(table: TableName, endings: [&str; 2]) -> impl Iterator<Item = TableColumn> {
     let sides = endings.into_iter().enumerate();
     sides.flat_map(move |(side, ending)| {
         let columns = [
@@ -403,54 +403,54 @@ fn separation(r: &StructureRows, [i, j]: [usize; 2]) -> Option<i32> {
 }
 
 /// The columns of the table of ligands that no feature computes.
-fn ligand_columns() -> Vec<Column> {
+fn ligand_columns() -> Vec<TableColumn> {
     vec![
-        Column::integer(
+        TableColumn::integer(
             "ligand_index",
             "The ligand's index in the structure, from 0.",
             |_, row| Some(row as i32),
         ),
         entry_id(),
         author_chain(|r, row| named(&r.ligand(row).auth_asym_id)),
-        Column::text("label_asym_id", "mmCIF's own chain.", |r, row| {
+        TableColumn::text("label_asym_id", "mmCIF's own chain.", |r, row| {
             r.ligand(row).label_asym_id.as_deref()
         })
         .nullable(),
-        Column::integer("auth_seq_id", "The author's residue number.", |r, row| {
+        TableColumn::integer("auth_seq_id", "The author's residue number.", |r, row| {
             r.ligand(row).auth_seq_id
         })
         .nullable(),
-        Column::code(
+        TableColumn::code(
             "ins_code",
             "The insertion code.",
             |r, row| r.ligand(row).ins_code,
             None,
         ),
-        Column::padded("comp_id", "The residue name.", |r, row| {
+        TableColumn::padded("comp_id", "The residue name.", |r, row| {
             &r.ligand(row).comp_id
         }),
-        Column::text(
+        TableColumn::text(
             "kind",
             "What it is: ligand, ion, agent or glycan.",
             |r, row| Some(r.ligand(row).kind.name()),
         ),
-        Column::integer(
+        TableColumn::integer(
             "molecule",
             "The index of its molecule in the structure, from 0: covalent links join the ligands of \
              one molecule.",
             |r, row| Some(r.ligand(row).molecule as i32),
         ),
-        Column::integer("atoms", "Number of heavy atoms.", |r, row| {
+        TableColumn::integer("atoms", "Number of heavy atoms.", |r, row| {
             Some(r.ligand_atoms[row] as i32)
         }),
     ]
 }
 
 /// The columns of pairs of chains, whose author's ids are columns of the feature.
-fn chain_pair_columns(table: TableName) -> Vec<Column> {
+fn chain_pair_columns(table: TableName) -> Vec<TableColumn> {
     let label = |side, ending| {
         let value: TextOfRow = |r, chain| r.structure.chains[chain].label_asym_id.as_deref();
-        let column = Column::text("label_asym_id", LABEL, value).nullable();
+        let column = TableColumn::text("label_asym_id", LABEL, value).nullable();
         let table = OutputTable::Features(table);
         column.of_side(PairSide { table, side }, ending)
     };
@@ -460,25 +460,25 @@ fn chain_pair_columns(table: TableName) -> Vec<Column> {
 // Counts fit 32 bits, since the engine limits the size of a structure.
 
 /// The columns of the table of chains that no feature computes.
-fn chain_columns() -> Vec<Column> {
+fn chain_columns() -> Vec<TableColumn> {
     vec![
         entry_id(),
         author_chain(|r, row| named(&r.chain(row).auth_asym_id)),
-        Column::text("label_asym_id", LABEL, |r, row| {
+        TableColumn::text("label_asym_id", LABEL, |r, row| {
             r.chain(row).label_asym_id.as_deref()
         })
         .nullable(),
-        Column::text("entity_id", "mmCIF's entity.", |r, row| {
+        TableColumn::text("entity_id", "mmCIF's entity.", |r, row| {
             r.chain(row).entity_id.as_deref()
         })
         .nullable(),
-        Column::integer("residues", "Number of residues.", |r, row| {
+        TableColumn::integer("residues", "Number of residues.", |r, row| {
             Some(r.chains[row].residues as i32)
         }),
-        Column::integer("breaks", "Number of breaks inside chains.", |r, row| {
+        TableColumn::integer("breaks", "Number of breaks inside chains.", |r, row| {
             Some(r.chains[row].breaks as i32)
         }),
-        Column::text(
+        TableColumn::text(
             "sequence",
             "The one-letter codes of the chain's rows of residues, in their order; residues that were \
              not observed have none.",
@@ -488,8 +488,8 @@ fn chain_columns() -> Vec<Column> {
 }
 
 /// The column of the whole sequence of a chain.
-fn seqres() -> Column {
-    Column::text(
+fn seqres() -> TableColumn {
+    TableColumn::text(
         "seqres",
         "The one-letter codes of the whole chain, residues that were not observed included: of \
          SEQRES, or of mmCIF's _entity_poly_seq.",
@@ -499,46 +499,46 @@ fn seqres() -> Column {
 }
 
 /// The columns of the table of structures that no feature computes.
-fn structure_columns() -> Vec<Column> {
+fn structure_columns() -> Vec<TableColumn> {
     vec![
         entry_id(),
-        Column::text("assembly", "What was built: deposited or 1.", |r, _| {
+        TableColumn::text("assembly", "What was built: deposited or 1.", |r, _| {
             let is = |(_, assembly): &&(_, Assembly)| *assembly == r.structure.assembly;
             ASSEMBLIES.iter().find(is).map(|(name, _)| *name)
         }),
-        Column::integer("residues", "Number of residues.", |r, _| {
+        TableColumn::integer("residues", "Number of residues.", |r, _| {
             Some(r.structure.residues.len() as i32)
         }),
-        Column::integer(
+        TableColumn::integer(
             "atoms",
             "Number of heavy polymer atoms of the chosen conformers.",
             |r, _| Some(r.atoms as i32),
         ),
-        Column::integer("chains", "Number of chains with residues.", |r, _| {
+        TableColumn::integer("chains", "Number of chains with residues.", |r, _| {
             Some(r.chains.len() as i32)
         }),
-        Column::integer("breaks", "Number of breaks inside chains.", |r, _| {
+        TableColumn::integer("breaks", "Number of breaks inside chains.", |r, _| {
             Some(r.breaks() as i32)
         }),
-        Column::integer(
+        TableColumn::integer(
             "rounded_atoms",
             "Number of atoms whose coordinates had more than three decimals.",
             |r, _| Some(r.structure.rounded_atoms as i32),
         ),
-        Column::text(
+        TableColumn::text(
             "method",
             "The experimental method as in the file.",
             |r, _| r.structure.method.as_deref(),
         )
         .nullable(),
-        Column::real(
+        TableColumn::real(
             "resolution",
             "The resolution as in the file.",
             "A",
             |r, _| r.structure.resolution,
         )
         .nullable(),
-        Column::text("title", "The title as in the file.", |r, _| {
+        TableColumn::text("title", "The title as in the file.", |r, _| {
             r.structure.title.as_deref()
         })
         .nullable(),

@@ -1,7 +1,7 @@
 //! Tables as CSV: a line of names, and a line for each row.
 
-use super::column::Column;
-use super::text_file::{Lines, Values, shortest};
+use super::column::TableColumn;
+use super::text_file::{Lines, TypedColumn, shortest};
 use arrow_array::{Array, ArrayRef};
 use csv::Writer;
 use tapeloop::error::{Error, ErrorKind, Result};
@@ -10,16 +10,16 @@ use tapeloop::error::{Error, ErrorKind, Result};
 pub(super) struct Csv;
 
 impl Lines for Csv {
-    fn header(columns: &[Column]) -> Result<Vec<u8>> {
+    fn header(columns: &[TableColumn]) -> Result<Vec<u8>> {
         let mut header = Writer::from_writer(Vec::new());
         let names = columns.iter().map(|column| &column.spec.name);
         header.write_record(names).map_err(from_csv)?;
         text_of(header)
     }
 
-    fn lines(_: &[Column], arrays: &[ArrayRef]) -> Result<Vec<u8>> {
-        let columns = arrays.iter().map(|array| (array, Values::new(array)));
-        let columns: Vec<(&ArrayRef, Values<'_>)> = columns.collect();
+    fn lines(_: &[TableColumn], arrays: &[ArrayRef]) -> Result<Vec<u8>> {
+        let columns = arrays.iter().map(|array| (array, TypedColumn::new(array)));
+        let columns: Vec<(&ArrayRef, TypedColumn<'_>)> = columns.collect();
         let rows = arrays.first().map_or(0, |array| array.len());
         let mut writer = Writer::from_writer(Vec::new());
         let mut integer = itoa::Buffer::new();
@@ -28,14 +28,14 @@ impl Lines for Csv {
             for (array, values) in &columns {
                 let field = match values {
                     _ if array.is_null(row) => "",
-                    Values::Text(keys, texts) => texts.value(keys.value(row) as usize),
-                    Values::Integer(integers) => integer.format(integers.value(row)),
-                    Values::Long(integers) => integer.format(integers.value(row)),
-                    Values::Real(reals) => shortest(&mut real, reals.value(row)),
-                    Values::Double(reals) => shortest(&mut real, reals.value(row)),
-                    Values::Half(halves) => shortest(&mut real, halves.value(row).to_f32()),
-                    Values::Flag(flags) if flags.value(row) => "true",
-                    Values::Flag(_) => "false",
+                    TypedColumn::Text(keys, texts) => texts.value(keys.value(row) as usize),
+                    TypedColumn::Integer(integers) => integer.format(integers.value(row)),
+                    TypedColumn::Long(integers) => integer.format(integers.value(row)),
+                    TypedColumn::Real(reals) => shortest(&mut real, reals.value(row)),
+                    TypedColumn::Double(reals) => shortest(&mut real, reals.value(row)),
+                    TypedColumn::Half(halves) => shortest(&mut real, halves.value(row).to_f32()),
+                    TypedColumn::Flag(flags) if flags.value(row) => "true",
+                    TypedColumn::Flag(_) => "false",
                 };
                 writer.write_field(field).map_err(from_csv)?;
             }

@@ -32,10 +32,10 @@ const ASCII: &str = {
 };
 
 /// The rows of a dictionary array so far.
-pub(super) struct Dictionary<'a> {
+pub(super) struct DictionaryRows<'a> {
     /// An index of `texts` for each row, or [`NULL`].
     keys: Vec<i32>,
-    texts: Texts<'a>,
+    texts: DictionaryTexts<'a>,
     /// A cache of padded names with their keys: each stands at the place that its bits give, and replaces
     /// another one there.
     padded: Vec<([u8; 8], i32)>,
@@ -47,12 +47,12 @@ pub(super) struct Dictionary<'a> {
 
 /// The texts so far, each with its key.
 #[derive(Default)]
-struct Texts<'a> {
+struct DictionaryTexts<'a> {
     in_order: Vec<&'a str>,
     known: HashMap<&'a str, i32>,
 }
 
-impl<'a> Texts<'a> {
+impl<'a> DictionaryTexts<'a> {
     fn key_of(&mut self, text: &'a str) -> i32 {
         *self.known.entry(text).or_insert_with(|| {
             self.in_order.push(text);
@@ -62,21 +62,21 @@ impl<'a> Texts<'a> {
     }
 }
 
-impl<'a> Dictionary<'a> {
+impl<'a> DictionaryRows<'a> {
     /// The array of the rows in these ranges; `add` adds those of each.
     pub(super) fn gather(
         ranges: &'a [RowRange],
-        mut add: impl FnMut(&mut Dictionary<'a>, &'a RowRange),
+        mut add: impl FnMut(&mut DictionaryRows<'a>, &'a RowRange),
     ) -> ArrayRef {
-        let mut dictionary = Dictionary {
+        let mut dictionary = DictionaryRows {
             keys: Vec::with_capacity(row_count(ranges)),
-            texts: Texts::default(),
+            texts: DictionaryTexts::default(),
             padded: Vec::new(),
             codes: [UNKNOWN; 1 << u8::BITS],
             indices: Vec::new(),
         };
         ranges.iter().for_each(|range| add(&mut dictionary, range));
-        let Dictionary { keys, texts, .. } = dictionary;
+        let DictionaryRows { keys, texts, .. } = dictionary;
         let keys = with_nulls::<Int32Type>(keys, |key| *key == NULL);
         let texts = StringArray::from_iter_values(texts.in_order);
         Arc::new(DictionaryArray::new(keys, Arc::new(texts)))
@@ -229,7 +229,7 @@ mod tests {
             vec![Some(&long[..1]), Some(long), None, Some("A"), Some("")],
         ]
         .into_iter();
-        let array = Dictionary::gather(&group, |keys, _| {
+        let array = DictionaryRows::gather(&group, |keys, _| {
             keys.extend_texts(ranges.next().unwrap().into_iter());
         });
         let (texts, keys) = parts(&array);
@@ -241,9 +241,12 @@ mod tests {
 
     #[test]
     fn a_dictionary_of_no_rows_or_of_nulls_has_no_text() {
-        assert_eq!(parts(&Dictionary::gather(&[], |_, _| ())), (vec![], vec![]));
+        assert_eq!(
+            parts(&DictionaryRows::gather(&[], |_, _| ())),
+            (vec![], vec![])
+        );
         let group = group(&[&[]]);
-        let array = Dictionary::gather(&group, |keys, _| {
+        let array = DictionaryRows::gather(&group, |keys, _| {
             keys.extend_texts([None, None].into_iter());
             keys.extend_padded([b"        "].into_iter(), true);
             keys.extend_codes([0, b' '].into_iter(), None);
@@ -268,7 +271,7 @@ mod tests {
             (false, vec!["ALA", "", " A B", "ABCDEFGH", "?"], Some(1)),
         ] {
             let group = group(&[&[]]);
-            let array = Dictionary::gather(&group, |keys, _| {
+            let array = DictionaryRows::gather(&group, |keys, _| {
                 keys.extend_padded(names.into_iter(), blank_is_null);
             });
             let (found, keys) = parts(&array);
@@ -286,7 +289,7 @@ mod tests {
         let name = |number: usize| format!("{number:<8}").into_bytes().try_into().unwrap();
         let names: Vec<[u8; 8]> = (0..600).map(name).collect();
         let group = group(&[&[], &[]]);
-        let array = Dictionary::gather(&group, |keys, _| {
+        let array = DictionaryRows::gather(&group, |keys, _| {
             keys.extend_padded(names.iter().chain(&names), false);
         });
         let (texts, keys) = parts(&array);
@@ -299,7 +302,7 @@ mod tests {
     fn blank_codes_are_null_or_a_letter_and_others_than_ascii_a_question_mark() {
         let codes = [b'M', 0, b'X', b' ', 0xe9, b'?', b'M', 0xff, 0x7f];
         let array_of = |group: &[RowRange], blank| {
-            let array = Dictionary::gather(group, |keys, _| {
+            let array = DictionaryRows::gather(group, |keys, _| {
                 keys.extend_codes(codes.into_iter(), blank);
             });
             let (texts, keys) = parts(&array);
@@ -319,7 +322,7 @@ mod tests {
     fn indices_are_of_their_own_structure_and_equal_names_share_a_text() {
         let group = group(&[&["A", "B", "A"], &["B", "C", "A"]]);
         let mut indices = [vec![1, -1, 0, 2, i32::MIN, 1], vec![0, 2, -1, 1]].into_iter();
-        let array = Dictionary::gather(&group, |keys, range| {
+        let array = DictionaryRows::gather(&group, |keys, range| {
             let chains = &range.record.structure.chains;
             keys.extend_indices(&indices.next().unwrap(), |index| {
                 &*chains[index].auth_asym_id

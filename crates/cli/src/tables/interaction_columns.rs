@@ -2,7 +2,7 @@
 
 use super::super::config::OutputTable;
 use super::atom_owner::AtomOwner;
-use super::column::{Column, TextOfRow};
+use super::column::{TableColumn, TextOfRow};
 use super::structure_rows::{PairSide, StructureRows};
 use tapeloop::features::INTERACTION_KINDS;
 use tapeloop::structure::Roles;
@@ -10,8 +10,8 @@ use tapeloop::structure::Roles;
 const TABLE: OutputTable = OutputTable::INTERACTIONS;
 
 /// What names both sides of an interaction; with `ligands` also their index.
-pub(super) fn interaction_columns(ligands: bool) -> Vec<Column> {
-    let mut columns = vec![Column::flag(
+pub(super) fn interaction_columns(ligands: bool) -> Vec<TableColumn> {
+    let mut columns = vec![TableColumn::flag(
         "same_chain",
         "Whether both sides are of one chain; of a ligand the author's name of the chain counts.",
         |r, row| r.is_of_one_chain(TABLE, row),
@@ -40,11 +40,11 @@ pub(super) fn side_columns(
     ligands: bool,
     [atoms_column, role_column]: [(&str, &str); 2],
     [atoms, role]: [TextOfRow; 2],
-) -> Vec<Column> {
+) -> Vec<TableColumn> {
     let ending = ["1", "2"][side];
-    let of_side = |column: Column| column.of_side(PairSide { table, side }, ending);
+    let of_side = |column: TableColumn| column.of_side(PairSide { table, side }, ending);
     let mut columns = vec![of_side(
-        Column::integer(
+        TableColumn::integer(
             "res_index",
             "The index of the residue in the structure, from 0; null for a nucleotide, a cap or a \
              ligand.",
@@ -55,7 +55,7 @@ pub(super) fn side_columns(
     if ligands {
         let about = "The index of the ligand in the structure, from 0; null for others.";
         columns.push(of_side(
-            Column::integer("ligand_index", about, |r, atom| {
+            TableColumn::integer("ligand_index", about, |r, atom| {
                 owner_of(r, atom).ligand_index()
             })
             .nullable(),
@@ -63,7 +63,7 @@ pub(super) fn side_columns(
     }
     columns.extend([
         of_side(
-            Column::text(
+            TableColumn::text(
                 "auth_asym_id",
                 "The author's chain; null where the file names none.",
                 |r, atom| owner_of(r, atom).chain(r),
@@ -71,25 +71,25 @@ pub(super) fn side_columns(
             .nullable(),
         ),
         of_side(
-            Column::integer("auth_seq_id", "The author's number.", |r, atom| {
+            TableColumn::integer("auth_seq_id", "The author's number.", |r, atom| {
                 owner_of(r, atom).number(r)
             })
             .nullable(),
         ),
-        of_side(Column::code(
+        of_side(TableColumn::code(
             "ins_code",
             "The insertion code.",
             |r, atom| owner_of(r, atom).ins_code(r),
             None,
         )),
-        of_side(Column::padded(
+        of_side(TableColumn::padded(
             "comp_id",
             "The name of the residue or ligand.",
             |r, atom| owner_of(r, atom).comp_id(r),
         )),
-        Column::text(&format!("{}_{ending}", atoms_column.0), atoms_column.1, atoms),
-        Column::text(&format!("{}_{ending}", role_column.0), role_column.1, role).nullable(),
-        of_side(Column::text(
+        TableColumn::text(&format!("{}_{ending}", atoms_column.0), atoms_column.1, atoms),
+        TableColumn::text(&format!("{}_{ending}", role_column.0), role_column.1, role).nullable(),
+        of_side(TableColumn::text(
             "typed_by",
             "What tells the roles of its atoms: the names of a standard residue's atoms, a component that the file, a dictionary or the program describes, CONECT records, or the geometry.",
             |r, atom| {

@@ -1,7 +1,7 @@
 //! Tables as JSON: an object in each line, for each row.
 
-use super::column::Column;
-use super::text_file::{Lines, Values, shortest};
+use super::column::TableColumn;
+use super::text_file::{Lines, TypedColumn, shortest};
 use arrow_array::{Array, ArrayRef};
 use std::io::Write;
 use tapeloop::error::{Error, ErrorKind, Result};
@@ -10,16 +10,16 @@ use tapeloop::error::{Error, ErrorKind, Result};
 pub(super) struct JsonLines;
 
 impl Lines for JsonLines {
-    fn header(_: &[Column]) -> Result<Vec<u8>> {
+    fn header(_: &[TableColumn]) -> Result<Vec<u8>> {
         Ok(Vec::new())
     }
 
-    fn lines(columns: &[Column], arrays: &[ArrayRef]) -> Result<Vec<u8>> {
+    fn lines(columns: &[TableColumn], arrays: &[ArrayRef]) -> Result<Vec<u8>> {
         let names: Vec<Vec<u8>> = columns
             .iter()
             .map(|column| quoted(&column.spec.name))
             .collect::<Result<_>>()?;
-        let values: Vec<Values<'_>> = arrays.iter().map(Values::new).collect();
+        let values: Vec<TypedColumn<'_>> = arrays.iter().map(TypedColumn::new).collect();
         let rows = arrays.first().map_or(0, |array| array.len());
         let mut text = Vec::new();
         let mut real = ryu::Buffer::new();
@@ -30,17 +30,17 @@ impl Lines for JsonLines {
                 text.push(b':');
                 match values {
                     _ if array.is_null(row) => text.extend(b"null"),
-                    Values::Text(keys, texts) => {
+                    TypedColumn::Text(keys, texts) => {
                         text.extend(quoted(texts.value(keys.value(row) as usize))?);
                     }
-                    Values::Integer(integers) => write!(text, "{}", integers.value(row))?,
-                    Values::Long(integers) => write!(text, "{}", integers.value(row))?,
-                    Values::Real(reals) => number(&mut text, &mut real, reals.value(row)),
-                    Values::Double(reals) => number(&mut text, &mut real, reals.value(row)),
-                    Values::Half(halves) => {
+                    TypedColumn::Integer(integers) => write!(text, "{}", integers.value(row))?,
+                    TypedColumn::Long(integers) => write!(text, "{}", integers.value(row))?,
+                    TypedColumn::Real(reals) => number(&mut text, &mut real, reals.value(row)),
+                    TypedColumn::Double(reals) => number(&mut text, &mut real, reals.value(row)),
+                    TypedColumn::Half(halves) => {
                         number(&mut text, &mut real, halves.value(row).to_f32())
                     }
-                    Values::Flag(flags) => write!(text, "{}", flags.value(row))?,
+                    TypedColumn::Flag(flags) => write!(text, "{}", flags.value(row))?,
                 }
             }
             text.extend(b"}\n");

@@ -59,7 +59,7 @@ use super::core_time::CoreTime;
 use statistics::ValueStatistics;
 pub use statistics::{ColumnStatistics, notes, warnings};
 pub use structure_rows::StructureRows;
-use table::{Output, Table};
+use table::{RowOutput, WrittenTable};
 use tapeloop_annotations::JoinedVariants;
 use tapeloop_files::shown;
 pub use terminal_table::TerminalTable;
@@ -125,7 +125,7 @@ pub fn rows_bytes(settings: TableSettings, columns: usize, threads: usize) -> u6
 /// [`Tables::finish`] removes the open parts.
 pub struct Tables {
     /// The tables that the run writes, in the order of [`OutputTable::ALL`].
-    tables: Vec<Table>,
+    tables: Vec<WrittenTable>,
     inputs_per_part: u64,
     residues_per_part: u64,
     cores: CoreTime,
@@ -153,7 +153,7 @@ impl Tables {
         metadata: &[(&'static str, String)],
         pool: Arc<ThreadPool>,
     ) -> Self {
-        let output = |table: OutputTable| Output::Folder(folder.join(table.name()));
+        let output = |table: OutputTable| RowOutput::Folder(folder.join(table.name()));
         Tables::write_to(output, settings, columns, metadata, &pool)
     }
 
@@ -170,7 +170,7 @@ impl Tables {
             written: TableSet::new(|table| Some(table) == printed),
             ..settings.in_one_part()
         };
-        Tables::write_to(|_| Output::Stdout, settings, columns, metadata, &pool)
+        Tables::write_to(|_| RowOutput::Stdout, settings, columns, metadata, &pool)
     }
 
     /// Sends the rows of tables as record batches, in one part. The other arguments are those of
@@ -187,7 +187,7 @@ impl Tables {
             format: TableFormat::Arrow,
             ..settings.in_one_part()
         };
-        let output = |_| Output::Batches(batches.clone());
+        let output = |_| RowOutput::Batches(batches.clone());
         Tables::write_to(output, settings, columns, metadata, &pool)
     }
 
@@ -199,7 +199,7 @@ impl Tables {
 
     /// Creates the tables that are written, each with its output.
     fn write_to(
-        output: impl Fn(OutputTable) -> Output,
+        output: impl Fn(OutputTable) -> RowOutput,
         settings: TableSettings,
         columns: &ColumnSources<'_>,
         metadata: &[(&'static str, String)],
@@ -221,7 +221,7 @@ impl Tables {
                 pool: Arc::clone(pool),
                 cores: cores.clone(),
             };
-            Table::new(table, output(table), files, settings)
+            WrittenTable::new(table, output(table), files, settings)
         };
         Tables {
             tables: settings.written.iter().map(new).collect(),
@@ -320,7 +320,7 @@ impl Tables {
         // would one of residues of which a condition selects few.
         if is_flushed || self.rows_held >= self.rows_held_max {
             let tables = &mut self.tables;
-            let gather = |table: &mut Table| table.group.gather(&table.files.columns);
+            let gather = |table: &mut WrittenTable| table.group.gather(&table.files.columns);
             self.cores.measure(|| tables.iter_mut().for_each(gather));
             self.rows_held = 0;
         }
@@ -380,7 +380,9 @@ impl Tables {
         self.rows_held = 0;
         if self.part.take().is_some() {
             self.complete(true)?;
-            self.tables.iter_mut().try_for_each(Table::end_part)?;
+            self.tables
+                .iter_mut()
+                .try_for_each(WrittenTable::end_part)?;
             self.is_ending = true;
         }
         Ok(())
@@ -392,7 +394,7 @@ impl Tables {
     /// # Errors
     /// [`ErrorKind::Io`](tapeloop::ErrorKind::Io) if a file cannot be written.
     pub fn complete(&mut self, waits: bool) -> Result<bool> {
-        let is_ready = || waits || self.tables.iter().all(Table::is_part_written);
+        let is_ready = || waits || self.tables.iter().all(WrittenTable::is_part_written);
         if !self.is_ending || !is_ready() {
             return Ok(false);
         }
@@ -400,7 +402,9 @@ impl Tables {
         // are removed.
         self.is_ending = false;
         let tables = self.tables.iter_mut();
-        let parts: Vec<CompletePart> = tables.map(Table::complete_part).collect::<Result<_>>()?;
+        let parts: Vec<CompletePart> = tables
+            .map(WrittenTable::complete_part)
+            .collect::<Result<_>>()?;
         for file in publish(parts)? {
             let bytes = file.metadata().within(|| shown(&file))?.len();
             self.files.insert(name_in_folder(&file), bytes);
@@ -420,7 +424,10 @@ impl Tables {
         }
         self.end_part()?;
         self.complete(true)?;
-        let columns = self.tables.into_iter().flat_map(Table::into_statistics);
+        let columns = self
+            .tables
+            .into_iter()
+            .flat_map(WrittenTable::into_statistics);
         Ok((self.parts_done, columns.collect()))
     }
 }

@@ -1,8 +1,8 @@
 //! Tables as Parquet. A task encodes a column of a row group.
 
-use super::super::config::Compression;
-use super::column::Column;
-use super::part_file::{Encoded, FileFormat, FileSpec, Format, Task};
+use super::super::config::TableCompression;
+use super::column::TableColumn;
+use super::part_file::{EncodeTask, Encoded, FileFormat, FileSpec, RowGroupFormat};
 use super::row_group::RowGroup;
 use super::schema::{ColumnSpec, Kind, arrow_schema, plain_schema};
 use super::statistics::ValueStatistics;
@@ -27,7 +27,7 @@ pub(super) struct ParquetFile {
     schema: SchemaRef,
     writer: SerializedFileWriter<File>,
     writers: ArrowRowGroupWriterFactory,
-    columns: Arc<[Column]>,
+    columns: Arc<[TableColumn]>,
     /// The row groups that have been started.
     row_groups: usize,
 }
@@ -67,16 +67,16 @@ impl FileFormat for ParquetFile {
     }
 }
 
-impl Format for ParquetFile {
+impl RowGroupFormat for ParquetFile {
     type Encoded = ArrowColumnChunk;
 
-    fn tasks(&mut self, _: &RowGroup) -> Result<Vec<Task<ArrowColumnChunk>>> {
+    fn tasks(&mut self, _: &RowGroup) -> Result<Vec<EncodeTask<ArrowColumnChunk>>> {
         let writers = self.writers.create_column_writers(self.row_groups);
         let writers = writers.map_err(from_parquet)?;
         self.row_groups += 1;
         let task = |(index, writer): (usize, ArrowColumnWriter)| {
             let (schema, columns) = (Arc::clone(&self.schema), Arc::clone(&self.columns));
-            Task {
+            EncodeTask {
                 share: columns[index].place(),
                 encode: Box::new(move |group| {
                     let arrays = group.arrays(&columns[index], index);
@@ -128,11 +128,11 @@ fn encode(
 }
 
 /// The codec. For zstd, the level is `change` added to the configured one, within its range.
-fn codec(compression: Compression, change: i32) -> Codec {
+fn codec(compression: TableCompression, change: i32) -> Codec {
     match compression {
-        Compression::None => Codec::UNCOMPRESSED,
-        Compression::Lz4 => Codec::LZ4_RAW,
-        Compression::Zstd(level) => {
+        TableCompression::None => Codec::UNCOMPRESSED,
+        TableCompression::Lz4 => Codec::LZ4_RAW,
+        TableCompression::Zstd(level) => {
             let level = ZstdLevel::try_new((level + change).clamp(1, 22));
             Codec::ZSTD(level.expect("the config checks the range"))
         }
@@ -172,7 +172,7 @@ const REPEATING_LEVEL: i32 = 2;
 fn store(
     properties: WriterPropertiesBuilder,
     column: &ColumnSpec,
-    compression: Compression,
+    compression: TableCompression,
 ) -> WriterPropertiesBuilder {
     let path = ColumnPath::from(column.name.as_str());
     match column.kind {

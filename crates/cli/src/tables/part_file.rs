@@ -1,9 +1,9 @@
 //! One file of a table, in any format. The pool encodes its row groups, a few at a time, and a thread
 //! writes them in order. The file gets its name once the files of all tables are on the disk.
 
-use super::super::config::Compression;
+use super::super::config::TableCompression;
 use super::super::core_time::CoreTime;
-use super::column::Column;
+use super::column::TableColumn;
 use super::row_group::RowGroup;
 use super::schema::ColumnSpec;
 use super::statistics::ValueStatistics;
@@ -29,9 +29,9 @@ pub(super) fn groups_encoding_max(threads: usize) -> usize {
 
 /// What the files of a table have in common.
 pub(super) struct FileSpec {
-    pub(super) columns: Arc<[Column]>,
+    pub(super) columns: Arc<[TableColumn]>,
     /// A compression that the format supports.
-    pub(super) compression: Compression,
+    pub(super) compression: TableCompression,
     /// What decides the values, for formats whose files can hold it.
     pub(super) metadata: Vec<(&'static str, String)>,
     /// Whether Arrow files have dictionaries of the texts, which then are not repeated in each row.
@@ -49,7 +49,7 @@ impl FileSpec {
 }
 
 /// A format of files.
-pub(super) trait FileFormat: Format {
+pub(super) trait FileFormat: RowGroupFormat {
     /// Begins a file.
     ///
     /// # Errors
@@ -58,7 +58,7 @@ pub(super) trait FileFormat: Format {
 }
 
 /// How row groups are stored.
-pub(super) trait Format: Sized + Send {
+pub(super) trait RowGroupFormat: Sized + Send {
     /// What a task makes of its share of a row group.
     type Encoded: Send + 'static;
 
@@ -66,7 +66,7 @@ pub(super) trait Format: Sized + Send {
     ///
     /// # Errors
     /// The format cannot store another row group.
-    fn tasks(&mut self, group: &RowGroup) -> Result<Vec<Task<Self::Encoded>>>;
+    fn tasks(&mut self, group: &RowGroup) -> Result<Vec<EncodeTask<Self::Encoded>>>;
 
     /// Writes a row group. `encoded` is what its tasks returned, in the order of the tasks.
     ///
@@ -82,7 +82,7 @@ pub(super) trait Format: Sized + Send {
 }
 
 /// Encodes a share of a row group, such as a column.
-pub(super) struct Task<T> {
+pub(super) struct EncodeTask<T> {
     /// The share, for messages.
     pub(super) share: String,
     pub(super) encode: Box<Encode<T>>,
@@ -102,20 +102,20 @@ pub(super) struct Encoded<T> {
 /// it.
 pub(super) struct PartFile {
     /// To the thread; `None` to end it.
-    steps: Option<Sender<Step>>,
+    steps: Option<Sender<PartStep>>,
     /// Gives the complete file, or `None` if the steps ended before it was. `None` once it was joined.
     thread: Option<JoinHandle<Result<Option<CompletePart>>>>,
 }
 
 /// What the thread of a part does next.
-enum Step {
+enum PartStep {
     Group(RowGroup),
     Finish,
 }
 
 impl PartFile {
     /// Starts the thread that writes the part. A panic there becomes an [`ErrorKind::Io`] error.
-    fn start<F: Format + 'static>(part: OpenPart<F>) -> Result<Self> {
+    fn start<F: RowGroupFormat + 'static>(part: OpenPartFile<F>) -> Result<Self> {
         // The channel has no room, so that the thread that fills row groups waits while this one is behind.
         let (sender, steps) = bounded(0);
         let thread = thread("tapeloop-write")
@@ -140,7 +140,7 @@ impl PartFile {
     /// # Errors
     /// An earlier row group cannot be encoded or written.
     pub(super) fn write_group(&mut self, group: RowGroup) -> Result<()> {
-        self.step(Step::Group(group))
+        self.step(PartStep::Group(group))
     }
 
     /// Has the last row groups and the end of the file written, and does not wait for it.
@@ -148,7 +148,7 @@ impl PartFile {
     /// # Errors
     /// A row group cannot be encoded or written.
     pub(super) fn finish(&mut self) -> Result<()> {
-        self.step(Step::Finish)
+        self.step(PartStep::Finish)
     }
 
     /// Whether the file is complete, or cannot be written.
@@ -167,7 +167,7 @@ impl PartFile {
 
     /// Sends a step to the thread, and waits until it takes it. Returns the thread's error if it
     /// has ended.
-    fn step(&mut self, step: Step) -> Result<()> {
+    fn step(&mut self, step: PartStep) -> Result<()> {
         let steps = self.steps.as_ref();
         let steps = steps.expect("the channel is there until `join`, which comes last");
         match steps.send(step) {
@@ -208,22 +208,29 @@ pub(super) fn create<F: FileFormat + 'static>(
     let (place, file) = match path {
         Some(path) => {
             let (temporary, file) = Temporary::fixed(&path)?;
-            (Place::File { path, temporary }, file)
+            (PartPlace::File { path, temporary }, file)
         }
-        None => (Place::Stdout, stdout().within(|| STDOUT)?),
+        None => (PartPlace::Stdout, stdout().within(|| STDOUT)?),
     };
     let format = F::start(file, spec).within(|| place.shown())?;
     open(place, format, spec)
 }
 
 /// Rows that stay in memory: `format` gives them away.
-pub(super) fn in_memory<F: Format + 'static>(format: F, spec: &FileSpec) -> Result<PartFile> {
-    open(Place::Memory, format, spec)
+pub(super) fn in_memory<F: RowGroupFormat + 'static>(
+    format: F,
+    spec: &FileSpec,
+) -> Result<PartFile> {
+    open(PartPlace::Memory, format, spec)
 }
 
 /// Opens a part at its place. The file is made by its first step.
-fn open<F: Format + 'static>(place: Place, format: F, spec: &FileSpec) -> Result<PartFile> {
-    PartFile::start(OpenPart {
+fn open<F: RowGroupFormat + 'static>(
+    place: PartPlace,
+    format: F,
+    spec: &FileSpec,
+) -> Result<PartFile> {
+    PartFile::start(OpenPartFile {
         place,
         format,
         encoding: VecDeque::new(),
@@ -251,7 +258,7 @@ fn stdout() -> io::Result<File> {
 }
 
 /// Where a file is written.
-enum Place {
+enum PartPlace {
     /// A file with its name, and with a temporary one until it is complete.
     File {
         path: PathBuf,
@@ -261,19 +268,19 @@ enum Place {
     Memory,
 }
 
-impl Place {
+impl PartPlace {
     /// The file, for messages.
     fn shown(&self) -> String {
         match self {
-            Place::File { temporary, .. } => shown(temporary.path()),
-            Place::Stdout => STDOUT.to_owned(),
-            Place::Memory => "record batches".to_owned(),
+            PartPlace::File { temporary, .. } => shown(temporary.path()),
+            PartPlace::Stdout => STDOUT.to_owned(),
+            PartPlace::Memory => "record batches".to_owned(),
         }
     }
 }
 
-struct OpenPart<F: Format> {
-    place: Place,
+struct OpenPartFile<F: RowGroupFormat> {
+    place: PartPlace,
     format: F,
     /// The row groups that the pool is encoding, the oldest first.
     encoding: VecDeque<EncodingGroup<F::Encoded>>,
@@ -291,15 +298,15 @@ struct EncodingGroup<T> {
     results: Receiver<(usize, Result<Encoded<T>>)>,
 }
 
-impl<F: Format> OpenPart<F> {
+impl<F: RowGroupFormat> OpenPartFile<F> {
     /// Takes steps until the last one; `None` if the part is dropped before it. Row groups are
     /// encoded while it waits for a step, and are written in order.
-    fn write(mut self, steps: &Receiver<Step>) -> Result<Option<CompletePart>> {
+    fn write(mut self, steps: &Receiver<PartStep>) -> Result<Option<CompletePart>> {
         let most = groups_encoding_max(self.pool.current_num_threads());
         loop {
             match steps.recv() {
-                Ok(Step::Group(group)) => self.encode(group)?,
-                Ok(Step::Finish) => return self.finish().map(Some),
+                Ok(PartStep::Group(group)) => self.encode(group)?,
+                Ok(PartStep::Finish) => return self.finish().map(Some),
                 Err(_) => return Ok(None),
             }
             while self.encoding.len() >= most || self.is_oldest_encoded() {
@@ -315,7 +322,7 @@ impl<F: Format> OpenPart<F> {
         let (sender, results) = bounded(tasks.len());
         let mut shares = Vec::with_capacity(tasks.len());
         let group = Arc::new(group);
-        for (index, Task { share, encode }) in tasks.into_iter().enumerate() {
+        for (index, EncodeTask { share, encode }) in tasks.into_iter().enumerate() {
             shares.push(share);
             let (group, sender, cores) = (Arc::clone(&group), sender.clone(), self.cores.clone());
             self.pool.spawn(move || {
@@ -340,14 +347,14 @@ impl<F: Format> OpenPart<F> {
         while !self.encoding.is_empty() {
             self.write_oldest()?;
         }
-        let OpenPart {
+        let OpenPartFile {
             place,
             format,
             statistics,
             ..
         } = self;
         let file = format.finish().within(|| place.shown())?;
-        if let (Place::File { .. }, Some(file)) = (&place, file) {
+        if let (PartPlace::File { .. }, Some(file)) = (&place, file) {
             file.sync_all().within(|| place.shown())?;
         }
         Ok(CompletePart { place, statistics })
@@ -383,7 +390,7 @@ impl<F: Format> OpenPart<F> {
 
 /// A complete file, flushed to the disk under its temporary name. Dropping it removes it.
 pub(super) struct CompletePart {
-    place: Place,
+    place: PartPlace,
     /// The statistics of each column.
     pub(super) statistics: Vec<ValueStatistics>,
 }
@@ -395,7 +402,7 @@ pub(super) struct CompletePart {
 pub(super) fn publish(parts: Vec<CompletePart>) -> Result<Vec<PathBuf>> {
     let mut published: Vec<PathBuf> = Vec::new();
     for part in parts {
-        let Place::File { path, temporary } = part.place else {
+        let PartPlace::File { path, temporary } = part.place else {
             continue;
         };
         if let Err(error) = temporary.rename(&path) {

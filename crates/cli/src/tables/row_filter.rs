@@ -1,11 +1,13 @@
 //! Chooses the residues that have rows by the condition of `tables.where`, and the atoms by that of
 //! `tables.where_atoms`, a column at a time.
 
-use super::super::config::{Condition, ConditionValue, Node, OptionalColumns, OutputTable, Test};
-use super::column::Column;
+use super::super::config::{
+    Condition, ConditionNode, ConditionValue, OptionalColumns, OutputTable, Test,
+};
+use super::column::TableColumn;
 use super::columns::{self, ColumnSources};
 use super::structure_rows::{RowRange, StructureRows};
-use super::text_file::Values;
+use super::text_file::TypedColumn;
 use arrow_array::{Array, ArrayRef};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 use std::ops::Range;
@@ -17,7 +19,7 @@ pub struct RowFilter {
     table: OutputTable,
     condition: Condition,
     /// In the order of [`Condition::columns`].
-    columns: Vec<Column>,
+    columns: Vec<TableColumn>,
 }
 
 /// The rows for which a condition holds, and those for which it does not. For the others, in which
@@ -106,9 +108,9 @@ pub fn gather_all(
 
 /// Where a condition holds, and where it fails. It does neither in rows where a null decides, as in
 /// SQL.
-fn truth(node: &Node, arrays: &[ArrayRef]) -> Truth {
-    let truth_of = |node: &Node| truth(node, arrays);
-    let join = |nodes: &[Node], join: fn(&mut Truth, Truth)| {
+fn truth(node: &ConditionNode, arrays: &[ArrayRef]) -> Truth {
+    let truth_of = |node: &ConditionNode| truth(node, arrays);
+    let join = |nodes: &[ConditionNode], join: fn(&mut Truth, Truth)| {
         let (first, others) = nodes.split_first().expect("a condition has parts");
         let mut all = truth_of(first);
         others
@@ -117,22 +119,22 @@ fn truth(node: &Node, arrays: &[ArrayRef]) -> Truth {
         all
     };
     match node {
-        Node::All(nodes) => join(nodes, |all, next| {
+        ConditionNode::All(nodes) => join(nodes, |all, next| {
             all.holds &= &next.holds;
             all.fails |= &next.fails;
         }),
-        Node::Any(nodes) => join(nodes, |any, next| {
+        ConditionNode::Any(nodes) => join(nodes, |any, next| {
             any.holds |= &next.holds;
             any.fails &= &next.fails;
         }),
-        Node::Not(node) => {
+        ConditionNode::Not(node) => {
             let Truth { holds, fails } = truth_of(node);
             Truth {
                 holds: fails,
                 fails: holds,
             }
         }
-        Node::Test(column, test) => truth_of_test(test, &arrays[*column]),
+        ConditionNode::Test(column, test) => truth_of_test(test, &arrays[*column]),
     }
 }
 
@@ -148,8 +150,8 @@ fn truth_of_test(test: &Test, array: &ArrayRef) -> Truth {
     }
     let of_rows = |passes: &dyn Fn(usize) -> bool| BooleanBuffer::collect_bool(array.len(), passes);
     let number = |number: f64| test.passes(ConditionValue::Number(number));
-    let passed = match Values::new(array) {
-        Values::Text(keys, texts) => {
+    let passed = match TypedColumn::new(array) {
+        TypedColumn::Text(keys, texts) => {
             let of_text = |text: Option<&str>| {
                 text.is_some_and(|text| test.passes(ConditionValue::Text(text)))
             };
@@ -159,12 +161,12 @@ fn truth_of_test(test: &Test, array: &ArrayRef) -> Truth {
             let of_key = |key: i32| of_texts.get(key as usize).copied().unwrap_or(false);
             of_rows(&|row| of_key(keys.value(row)))
         }
-        Values::Integer(values) => of_rows(&|row| number(f64::from(values.value(row)))),
-        Values::Long(values) => of_rows(&|row| number(values.value(row) as f64)),
-        Values::Real(values) => of_rows(&|row| number(f64::from(values.value(row)))),
-        Values::Double(values) => of_rows(&|row| number(values.value(row))),
-        Values::Half(values) => of_rows(&|row| number(values.value(row).to_f64())),
-        Values::Flag(values) => {
+        TypedColumn::Integer(values) => of_rows(&|row| number(f64::from(values.value(row)))),
+        TypedColumn::Long(values) => of_rows(&|row| number(values.value(row) as f64)),
+        TypedColumn::Real(values) => of_rows(&|row| number(f64::from(values.value(row)))),
+        TypedColumn::Double(values) => of_rows(&|row| number(values.value(row))),
+        TypedColumn::Half(values) => of_rows(&|row| number(values.value(row).to_f64())),
+        TypedColumn::Flag(values) => {
             of_rows(&|row| test.passes(ConditionValue::Flag(values.value(row))))
         }
     };

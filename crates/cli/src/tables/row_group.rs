@@ -1,6 +1,6 @@
 //! The rows of the next row group, in the order of the table.
 
-use super::column::Column;
+use super::column::TableColumn;
 use super::structure_rows::{RowRange, StructureRows};
 use arrow_array::ArrayRef;
 use std::ops::Range;
@@ -12,12 +12,12 @@ const ARRAY_ROWS_MAX: usize = 1 << 14;
 /// A row group.
 #[derive(Default)]
 pub(super) struct RowGroup {
-    slices: Vec<Slice>,
+    slices: Vec<RowSlice>,
     rows: usize,
 }
 
 /// Consecutive rows.
-enum Slice {
+enum RowSlice {
     /// Rows of structures, and the number of rows in all of them.
     Ranges(Vec<RowRange>, usize),
     /// As an array of each column.
@@ -33,9 +33,9 @@ impl RowGroup {
     /// Number of ranges of structures that are kept until their rows are gathered.
     #[cfg(test)]
     pub(super) fn structures(&self) -> usize {
-        let ranges = |slice: &Slice| match slice {
-            Slice::Ranges(ranges, _) => ranges.len(),
-            Slice::Arrays(_) => 0,
+        let ranges = |slice: &RowSlice| match slice {
+            RowSlice::Ranges(ranges, _) => ranges.len(),
+            RowSlice::Arrays(_) => 0,
         };
         self.slices.iter().map(ranges).sum()
     }
@@ -45,11 +45,11 @@ impl RowGroup {
         self.rows += rows.len();
         let mut start = rows.start;
         while start < rows.end {
-            if !matches!(self.slices.last(), Some(Slice::Ranges(_, count)) if *count < ARRAY_ROWS_MAX)
+            if !matches!(self.slices.last(), Some(RowSlice::Ranges(_, count)) if *count < ARRAY_ROWS_MAX)
             {
-                self.slices.push(Slice::Ranges(Vec::new(), 0));
+                self.slices.push(RowSlice::Ranges(Vec::new(), 0));
             }
-            if let Some(Slice::Ranges(ranges, count)) = self.slices.last_mut() {
+            if let Some(RowSlice::Ranges(ranges, count)) = self.slices.last_mut() {
                 let end = rows.end.min(start + ARRAY_ROWS_MAX - *count);
                 ranges.push(RowRange {
                     record: Arc::clone(record),
@@ -62,17 +62,21 @@ impl RowGroup {
     }
 
     /// Gathers all rows, so that the memory of their structures is free.
-    pub(super) fn gather(&mut self, columns: &[Column]) {
+    pub(super) fn gather(&mut self, columns: &[TableColumn]) {
         for slice in &mut self.slices {
-            if let Slice::Ranges(ranges, _) = slice {
+            if let RowSlice::Ranges(ranges, _) = slice {
                 let arrays = columns.iter().map(|column| column.gather(ranges));
-                *slice = Slice::Arrays(arrays.collect());
+                *slice = RowSlice::Arrays(arrays.collect());
             }
         }
     }
 
     /// The arrays of a column, which is the one at `index` of the table: one for each slice.
-    pub(super) fn arrays(&self, column: &Column, index: usize) -> impl Iterator<Item = ArrayRef> {
+    pub(super) fn arrays(
+        &self,
+        column: &TableColumn,
+        index: usize,
+    ) -> impl Iterator<Item = ArrayRef> {
         self.slices
             .iter()
             .map(move |slice| slice.array(column, index))
@@ -84,19 +88,19 @@ impl RowGroup {
     }
 
     /// The arrays of all columns in one slice.
-    pub(super) fn slice(&self, slice: usize, columns: &[Column]) -> Vec<ArrayRef> {
+    pub(super) fn slice(&self, slice: usize, columns: &[TableColumn]) -> Vec<ArrayRef> {
         let columns = columns.iter().enumerate();
         let array = |(index, column)| self.slices[slice].array(column, index);
         columns.map(array).collect()
     }
 }
 
-impl Slice {
+impl RowSlice {
     /// The array of a column, which is the one at `index` of the table.
-    fn array(&self, column: &Column, index: usize) -> ArrayRef {
+    fn array(&self, column: &TableColumn, index: usize) -> ArrayRef {
         match self {
-            Slice::Ranges(ranges, _) => column.gather(ranges),
-            Slice::Arrays(arrays) => Arc::clone(&arrays[index]),
+            RowSlice::Ranges(ranges, _) => column.gather(ranges),
+            RowSlice::Arrays(arrays) => Arc::clone(&arrays[index]),
         }
     }
 }

@@ -32,12 +32,12 @@ pub struct ValueStatistics {
     rows: u64,
     nulls: u64,
     /// The smallest and the largest value.
-    range: Option<(Value, Value)>,
+    range: Option<(BoundValue, BoundValue)>,
 }
 
 /// A value of any column; only those of one kind are compared.
 #[derive(Clone, Debug, PartialEq, PartialOrd, Serialize, Deserialize)]
-enum Value {
+enum BoundValue {
     Integer(i32),
     Long(i64),
     /// Stored as its bits, since JSON has no infinity.
@@ -86,23 +86,23 @@ impl ValueStatistics {
     /// The statistics of an array, which has the rows of one slice of a row group.
     pub(super) fn from_array(array: &ArrayRef) -> Self {
         let range = match array.data_type() {
-            DataType::Int32 => range_of_values::<Int32Type>(array, Value::Integer),
-            DataType::Int64 => range_of_values::<Int64Type>(array, Value::Long),
-            DataType::Float32 => range_of_values::<Float32Type>(array, Value::Real),
-            DataType::Float64 => range_of_values::<Float64Type>(array, Value::Double),
+            DataType::Int32 => range_of_values::<Int32Type>(array, BoundValue::Integer),
+            DataType::Int64 => range_of_values::<Int64Type>(array, BoundValue::Long),
+            DataType::Float32 => range_of_values::<Float32Type>(array, BoundValue::Real),
+            DataType::Float64 => range_of_values::<Float64Type>(array, BoundValue::Double),
             DataType::Float16 => {
-                range_of_values::<Float16Type>(array, |value| Value::Real(value.to_f32()))
+                range_of_values::<Float16Type>(array, |value| BoundValue::Real(value.to_f32()))
             }
             DataType::Boolean => {
                 let flags = array.as_boolean();
                 let (yes, no) = (flags.has_true(), flags.has_false());
-                (yes || no).then_some((Value::Flag(!no), Value::Flag(yes)))
+                (yes || no).then_some((BoundValue::Flag(!no), BoundValue::Flag(yes)))
             }
             DataType::Dictionary(..) => {
                 // Each array has its own dictionary, of the values in it.
                 let words = array.as_dictionary::<Int32Type>().values();
                 let words: Vec<&str> = words.as_string::<i32>().iter().flatten().collect();
-                range_of(&words).map(|range| both(range, |word| Value::Text(word.to_owned())))
+                range_of(&words).map(|range| both(range, |word| BoundValue::Text(word.to_owned())))
             }
             other => unreachable!("no column is stored as {other}"),
         };
@@ -143,7 +143,7 @@ impl ValueStatistics {
     }
 
     /// The only value of the column.
-    fn constant(&self) -> Option<&Value> {
+    fn constant(&self) -> Option<&BoundValue> {
         let (min, max) = self.range.as_ref()?;
         (min == max).then_some(min)
     }
@@ -219,17 +219,17 @@ fn suspects(
     })
 }
 
-impl Value {
+impl BoundValue {
     /// The value as `run.json` has it.
     fn json(&self) -> Json {
         match self {
-            Value::Integer(value) => json!(value),
-            Value::Long(value) => json!(value),
-            Value::Double(value) => json!(value),
+            BoundValue::Integer(value) => json!(value),
+            BoundValue::Long(value) => json!(value),
+            BoundValue::Double(value) => json!(value),
             // The shortest decimal of the 32 bits; as 64 bits it would have more digits.
-            Value::Real(value) => json!(value.to_string().parse::<f64>().ok()),
-            Value::Flag(value) => json!(value),
-            Value::Text(value) => json!(value),
+            BoundValue::Real(value) => json!(value.to_string().parse::<f64>().ok()),
+            BoundValue::Flag(value) => json!(value),
+            BoundValue::Text(value) => json!(value),
         }
     }
 }
@@ -237,8 +237,8 @@ impl Value {
 /// The range of an array's values that are not null, none of which is NaN.
 fn range_of_values<T: ArrowPrimitiveType<Native: PartialOrd>>(
     array: &ArrayRef,
-    value: fn(T::Native) -> Value,
-) -> Option<(Value, Value)> {
+    value: fn(T::Native) -> BoundValue,
+) -> Option<(BoundValue, BoundValue)> {
     let array = array.as_primitive::<T>();
     let values = array.values();
     let range = match array.nulls() {
@@ -276,7 +276,7 @@ fn wider<T: PartialOrd + Copy>(a: (T, T), b: (T, T)) -> (T, T) {
     )
 }
 
-fn both<T>((min, max): (T, T), value: impl Fn(T) -> Value) -> (Value, Value) {
+fn both<T>((min, max): (T, T), value: impl Fn(T) -> BoundValue) -> (BoundValue, BoundValue) {
     (value(min), value(max))
 }
 

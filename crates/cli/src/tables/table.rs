@@ -1,4 +1,4 @@
-//! [`Table`]: the rows of one table, on their way into row groups and parts.
+//! [`WrittenTable`]: the rows of one table, on their way into row groups and parts.
 
 use super::super::config::{OutputTable, TableFormat, TableSettings};
 use super::arrow_batches::{ArrowBatches, TableBatch};
@@ -24,7 +24,7 @@ const GROUP_TEXT_BYTES_MAX: usize = 32 << 20;
 
 /// Where the rows of a table go.
 #[derive(Clone)]
-pub(super) enum Output {
+pub(super) enum RowOutput {
     Folder(PathBuf),
     Stdout,
     Batches(Sender<TableBatch>),
@@ -41,9 +41,9 @@ fn create_part(path: Option<PathBuf>, format: TableFormat, spec: &FileSpec) -> R
 }
 
 /// One table: the rows of the next row group, and the open part.
-pub(super) struct Table {
+pub(super) struct WrittenTable {
     pub(super) kind: OutputTable,
-    output: Output,
+    output: RowOutput,
     format: TableFormat,
     pub(super) files: FileSpec,
     /// The statistics of each column in all finished parts.
@@ -59,15 +59,15 @@ pub(super) struct Table {
     ending: Option<PartFile>,
 }
 
-impl Table {
-    /// A table without rows; [`Table::start_part`] has to come before any.
+impl WrittenTable {
+    /// A table without rows; [`WrittenTable::start_part`] has to come before any.
     pub(super) fn new(
         kind: OutputTable,
-        output: Output,
+        output: RowOutput,
         files: FileSpec,
         settings: TableSettings,
     ) -> Self {
-        Table {
+        WrittenTable {
             kind,
             output,
             format: settings.format,
@@ -92,12 +92,12 @@ impl Table {
     pub(super) fn start_part(&mut self, part: u64) -> Result<()> {
         let files = &self.files;
         self.part = Some(match &self.output {
-            Output::Folder(folder) => {
+            RowOutput::Folder(folder) => {
                 let path = folder.join(part_name(part, self.format));
                 create_part(Some(path), self.format, files)?
             }
-            Output::Stdout => create_part(None, self.format, files)?,
-            Output::Batches(batches) => {
+            RowOutput::Stdout => create_part(None, self.format, files)?,
+            RowOutput::Batches(batches) => {
                 let format = ArrowBatches::new(self.name(), files, batches.clone());
                 in_memory(format, files)?
             }
@@ -169,12 +169,12 @@ impl Table {
         Ok(())
     }
 
-    /// Whether the part that [`Table::end_part`] has ended is on the disk, or has failed.
+    /// Whether the part that [`WrittenTable::end_part`] has ended is on the disk, or has failed.
     pub(super) fn is_part_written(&self) -> bool {
         self.ending.as_ref().is_some_and(PartFile::has_ended)
     }
 
-    /// Waits for the part that [`Table::end_part`] has ended.
+    /// Waits for the part that [`WrittenTable::end_part`] has ended.
     pub(super) fn complete_part(&mut self) -> Result<CompletePart> {
         let part = self.ending.take();
         let part = part.expect("`end_part` comes before `complete_part`");

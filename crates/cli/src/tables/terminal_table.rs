@@ -1,7 +1,7 @@
 //! A short table of a structure, for a reader at a terminal.
 
 use super::cell::{Cell, decimals};
-use super::column::Column;
+use super::column::TableColumn;
 use super::structure_rows::{RowRange, StructureRows, row_count};
 use crate::config::OutputTable;
 use arrow_array::{Array, ArrayRef};
@@ -30,21 +30,21 @@ const NULL: &str = ".";
 /// Prints the first residues of each structure, with the columns that fit into a line.
 pub struct TerminalTable {
     /// The residues' columns of features, those of [`FIRST`] first.
-    columns: Vec<Column>,
+    columns: Vec<TableColumn>,
     is_empty: bool,
 }
 
 /// A column as it is printed.
-struct Shown {
+struct ShownColumn {
     name: String,
     cells: Vec<String>,
     width: usize,
 }
 
-impl Shown {
+impl ShownColumn {
     fn new(name: &str, cells: Vec<String>) -> Self {
         let widths = cells.iter().map(|cell| cell.chars().count());
-        Shown {
+        ShownColumn {
             width: widths.max().unwrap_or(0).max(name.len()),
             name: name.to_owned(),
             cells,
@@ -56,10 +56,10 @@ impl TerminalTable {
     /// A table of these columns of residues.
     pub fn new(features: &[ColumnDecl]) -> Self {
         let columns = features.iter().enumerate();
-        let mut columns: Vec<Column> = columns
-            .map(|(index, decl)| Column::feature(decl, index, OutputTable::RESIDUES))
+        let mut columns: Vec<TableColumn> = columns
+            .map(|(index, decl)| TableColumn::feature(decl, index, OutputTable::RESIDUES))
             .collect();
-        let place = |column: &Column| FIRST.iter().position(|name| *name == column.spec.name);
+        let place = |column: &TableColumn| FIRST.iter().position(|name| *name == column.spec.name);
         columns.sort_by_key(|column| place(column).unwrap_or(FIRST.len()));
         TerminalTable {
             columns,
@@ -103,7 +103,7 @@ impl TerminalTable {
             if array.null_count() == array.len() {
                 continue;
             }
-            let next = Shown::new(&column.spec.name, cells(&array, shown_rows));
+            let next = ShownColumn::new(&column.spec.name, cells(&array, shown_rows));
             // Columns that do not fit are left out, and narrower ones after them as well.
             width += next.width + 2;
             if width > WIDTH && count > 0 {
@@ -155,9 +155,9 @@ fn title(record: &StructureRows) -> String {
 }
 
 /// The columns that identify a residue.
-fn named(record: &StructureRows, rows: &[usize]) -> Vec<Shown> {
+fn named(record: &StructureRows, rows: &[usize]) -> Vec<ShownColumn> {
     let column = |name: &str, cell: &dyn Fn(usize) -> String| {
-        Shown::new(name, rows.iter().copied().map(cell).collect())
+        ShownColumn::new(name, rows.iter().copied().map(cell).collect())
     };
     let letters = |text: &[u8]| printable(text.trim_ascii()).into_owned();
     let chains = record.structure.distinct_chain_names();

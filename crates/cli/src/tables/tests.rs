@@ -2,7 +2,7 @@ mod failures;
 mod formats;
 mod row_filter;
 
-use super::super::config::{Compression, OptionalColumns, Reduction};
+use super::super::config::{OptionalColumns, Reduction, TableCompression};
 use super::*;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Int32Type};
@@ -20,7 +20,7 @@ const SETTINGS: TableSettings = TableSettings {
     residues_per_part: 1000,
     rows_per_group: 7,
     format: TableFormat::Parquet,
-    compression: Compression::Zstd(1),
+    compression: TableCompression::Zstd(1),
     optional: OptionalColumns::NONE,
 };
 
@@ -33,7 +33,7 @@ fn folders() -> impl Iterator<Item = &'static str> {
 fn formats() -> [TableSettings; 4] {
     TableFormat::ALL.map(|format| TableSettings {
         format,
-        compression: Compression::None,
+        compression: TableCompression::None,
         ..SETTINGS
     })
 }

@@ -1,7 +1,7 @@
 //! Tables as text, with a line for each row. A task writes some rows of a row group.
 
-use super::column::Column;
-use super::part_file::{Encoded, FileFormat, FileSpec, Format, Task};
+use super::column::TableColumn;
+use super::part_file::{EncodeTask, Encoded, FileFormat, FileSpec, RowGroupFormat};
 use super::row_group::RowGroup;
 use super::statistics::ValueStatistics;
 use crate::terminal::for_terminal;
@@ -21,19 +21,19 @@ pub(super) trait Lines: Send + 'static {
     ///
     /// # Errors
     /// The names cannot be written in this format.
-    fn header(columns: &[Column]) -> Result<Vec<u8>>;
+    fn header(columns: &[TableColumn]) -> Result<Vec<u8>>;
 
     /// The lines of these rows; `arrays` has their values in each column.
     ///
     /// # Errors
     /// The values cannot be written in this format.
-    fn lines(columns: &[Column], arrays: &[ArrayRef]) -> Result<Vec<u8>>;
+    fn lines(columns: &[TableColumn], arrays: &[ArrayRef]) -> Result<Vec<u8>>;
 }
 
 /// A text file that is being written.
 pub(super) struct TextFile<L> {
     file: File,
-    columns: Arc<[Column]>,
+    columns: Arc<[TableColumn]>,
     lines: PhantomData<L>,
 }
 
@@ -48,14 +48,14 @@ impl<L: Lines> FileFormat for TextFile<L> {
     }
 }
 
-impl<L: Lines> Format for TextFile<L> {
+impl<L: Lines> RowGroupFormat for TextFile<L> {
     /// Lines of text.
     type Encoded = Vec<u8>;
 
-    fn tasks(&mut self, group: &RowGroup) -> Result<Vec<Task<Vec<u8>>>> {
+    fn tasks(&mut self, group: &RowGroup) -> Result<Vec<EncodeTask<Vec<u8>>>> {
         let task = |slice: usize| {
             let columns = Arc::clone(&self.columns);
-            Task {
+            EncodeTask {
                 share: "rows".to_owned(),
                 encode: Box::new(move |group| {
                     let arrays = group.slice(slice, &columns);
@@ -83,7 +83,7 @@ impl<L: Lines> Format for TextFile<L> {
 }
 
 /// A column with the type of its values.
-pub(super) enum Values<'a> {
+pub(super) enum TypedColumn<'a> {
     Text(&'a PrimitiveArray<Int32Type>, &'a StringArray),
     Integer(&'a PrimitiveArray<Int32Type>),
     Long(&'a PrimitiveArray<Int64Type>),
@@ -93,20 +93,20 @@ pub(super) enum Values<'a> {
     Flag(&'a BooleanArray),
 }
 
-impl<'a> Values<'a> {
+impl<'a> TypedColumn<'a> {
     /// The values of an array.
     pub(super) fn new(array: &'a ArrayRef) -> Self {
         match array.data_type() {
             DataType::Dictionary(..) => {
                 let array = array.as_dictionary::<Int32Type>();
-                Values::Text(array.keys(), array.values().as_string())
+                TypedColumn::Text(array.keys(), array.values().as_string())
             }
-            DataType::Int32 => Values::Integer(array.as_primitive()),
-            DataType::Int64 => Values::Long(array.as_primitive()),
-            DataType::Float32 => Values::Real(array.as_primitive()),
-            DataType::Float64 => Values::Double(array.as_primitive()),
-            DataType::Float16 => Values::Half(array.as_primitive()),
-            DataType::Boolean => Values::Flag(array.as_boolean()),
+            DataType::Int32 => TypedColumn::Integer(array.as_primitive()),
+            DataType::Int64 => TypedColumn::Long(array.as_primitive()),
+            DataType::Float32 => TypedColumn::Real(array.as_primitive()),
+            DataType::Float64 => TypedColumn::Double(array.as_primitive()),
+            DataType::Float16 => TypedColumn::Half(array.as_primitive()),
+            DataType::Boolean => TypedColumn::Flag(array.as_boolean()),
             other => unreachable!("no column is stored as {other}"),
         }
     }

@@ -1,7 +1,7 @@
 //! The columns of the table of bridges of water.
 
 use super::super::config::OutputTable;
-use super::column::{Column, TextOfRow};
+use super::column::{TableColumn, TextOfRow};
 use super::interaction_columns::side_columns;
 use super::structure_rows::StructureRows;
 use tapeloop::structure::{Ligand, Roles, WaterBridge};
@@ -10,27 +10,27 @@ const TABLE: OutputTable = OutputTable::WaterBridges;
 
 /// What names the water and both sides of a bridge, with the distances and the angle; with `ligands` also
 /// the index of ligands.
-pub(super) fn water_bridge_columns(ligands: bool) -> Vec<Column> {
+pub(super) fn water_bridge_columns(ligands: bool) -> Vec<TableColumn> {
     let mut columns = vec![
-        Column::text(
+        TableColumn::text(
             "water_auth_asym_id",
             "The author's chain of the water; null where the file names none.",
             |r, row| Some(&*water(r, row).auth_asym_id).filter(|id| !id.is_empty()),
         )
         .nullable(),
-        Column::integer(
+        TableColumn::integer(
             "water_auth_seq_id",
             "The author's number of the water.",
             |r, row| water(r, row).auth_seq_id,
         )
         .nullable(),
-        Column::code(
+        TableColumn::code(
             "water_ins_code",
             "The insertion code of the water.",
             |r, row| water(r, row).ins_code,
             None,
         ),
-        Column::flag(
+        TableColumn::flag(
             "same_chain",
             "Whether both sides are of one chain; of a ligand the author's name of the chain counts.",
             |r, row| r.is_of_one_chain(TABLE, row),
@@ -51,19 +51,19 @@ pub(super) fn water_bridge_columns(ligands: bool) -> Vec<Column> {
         columns.extend(side_columns(TABLE, side, ligands, names, texts));
     }
     columns.extend([
-        Column::real(
+        TableColumn::real(
             "distance_1",
             "From the first atom to the oxygen of the water.",
             "A",
             |r, row| Some(bridge(r, row).distances[0]),
         ),
-        Column::real(
+        TableColumn::real(
             "distance_2",
             "From the second atom to the oxygen of the water.",
             "A",
             |r, row| Some(bridge(r, row).distances[1]),
         ),
-        Column::real(
+        TableColumn::real(
             "angle",
             "At the oxygen, of both atoms.",
             "degrees",

@@ -135,12 +135,12 @@ impl<W: Words> LoopHandle<W> {
 
 /// The loops of this process on one device.
 pub struct Loops<W> {
-    state: Mutex<State<W>>,
+    state: Mutex<LoopState<W>>,
     /// When a loop was last launched while no other ran.
     since_ns: AtomicU64,
 }
 
-struct State<W> {
+struct LoopState<W> {
     loops: Vec<Arc<Doorbell<W>>>,
     /// When all loops were told to end, until all have.
     stopped_ns: Option<u64>,
@@ -148,7 +148,7 @@ struct State<W> {
 
 impl<W> Default for Loops<W> {
     fn default() -> Self {
-        let state = State {
+        let state = LoopState {
             loops: Vec::new(),
             stopped_ns: None,
         };
@@ -159,7 +159,7 @@ impl<W> Default for Loops<W> {
     }
 }
 
-impl<W: Words> State<W> {
+impl<W: Words> LoopState<W> {
     fn any_runs(&self) -> bool {
         let mut loops = self.loops.iter();
         loops.any(|device_loop| device_loop.runs() && !device_loop.words().is_lost())

@@ -5,11 +5,11 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// Bytes aligned for every element type.
 pub struct Storage {
-    memory: Memory,
+    memory: StorageMemory,
     bytes: usize,
 }
 
-enum Memory {
+enum StorageMemory {
     Own(Vec<u128>),
     /// Memory that another process maps too, and at least as long as the bytes.
     #[cfg(all(feature = "supervise", target_os = "linux"))]
@@ -40,7 +40,7 @@ impl Storage {
                 .fix("take fewer slots or smaller batches"));
         }
         Ok(Storage {
-            memory: Memory::Own(vec![0; words]),
+            memory: StorageMemory::Own(vec![0; words]),
             bytes,
         })
     }
@@ -48,16 +48,16 @@ impl Storage {
     /// The first `bytes` bytes of shared memory.
     #[cfg(all(feature = "supervise", target_os = "linux"))]
     pub(super) fn shared(part: super::worker::ArenaPart, bytes: usize) -> Self {
-        let memory = Memory::Shared(part);
+        let memory = StorageMemory::Shared(part);
         Storage { memory, bytes }
     }
 
     /// The bytes.
     pub fn as_slice(&self) -> &[u8] {
         let all = match &self.memory {
-            Memory::Own(words) => bytemuck::cast_slice(words),
+            StorageMemory::Own(words) => bytemuck::cast_slice(words),
             #[cfg(all(feature = "supervise", target_os = "linux"))]
-            Memory::Shared(part) => part.as_slice(),
+            StorageMemory::Shared(part) => part.as_slice(),
         };
         &all[..self.bytes]
     }
@@ -65,9 +65,9 @@ impl Storage {
     /// The bytes.
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
         let all = match &mut self.memory {
-            Memory::Own(words) => bytemuck::cast_slice_mut(words),
+            StorageMemory::Own(words) => bytemuck::cast_slice_mut(words),
             #[cfg(all(feature = "supervise", target_os = "linux"))]
-            Memory::Shared(part) => part.as_mut_slice(),
+            StorageMemory::Shared(part) => part.as_mut_slice(),
         };
         &mut all[..self.bytes]
     }
@@ -78,9 +78,9 @@ impl Storage {
     /// The size of its memory in bytes.
     pub(super) fn room(&self) -> usize {
         match &self.memory {
-            Memory::Own(words) => size_of_val(&**words),
+            StorageMemory::Own(words) => size_of_val(&**words),
             #[cfg(all(feature = "supervise", target_os = "linux"))]
-            Memory::Shared(part) => part.as_slice().len(),
+            StorageMemory::Shared(part) => part.as_slice().len(),
         }
     }
 }

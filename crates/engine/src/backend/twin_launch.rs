@@ -81,7 +81,7 @@ pub fn check_words(kernel: &Kernel, words: &[u64]) -> Result<()> {
 }
 
 /// A launch of a twin: its values, and the memory that its pointers point to.
-pub struct Launch<'a> {
+pub struct TwinCall<'a> {
     kernel: &'a Kernel,
     grid: [u32; 3],
     args: Vec<Option<TwinArg<'a>>>,
@@ -89,7 +89,7 @@ pub struct Launch<'a> {
     pointers: Vec<(Pointer, usize)>,
 }
 
-impl<'a> Launch<'a> {
+impl<'a> TwinCall<'a> {
     /// A launch with the arguments that are passed by value. The caller adds the memory. `words`
     /// passed [`check_words`].
     pub fn new(kernel: &'a Kernel, grid: [u32; 3], mut words: &[u64]) -> Self {
@@ -113,7 +113,7 @@ impl<'a> Launch<'a> {
             places.extend(args.len()..args.len() + inside);
             args.extend((0..inside).map(|_| None));
         }
-        Launch {
+        TwinCall {
             kernel,
             grid,
             args,

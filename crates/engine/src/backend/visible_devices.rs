@@ -6,14 +6,14 @@ use std::fmt;
 
 /// A device as messages name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Known {
+pub(super) struct KnownDevice {
     pub(super) name: String,
     pub(super) uuid: String,
 }
 
 /// The visible devices in the driver's order, at least one.
 pub(super) struct Visible {
-    pub(super) devices: Vec<Known>,
+    pub(super) devices: Vec<KnownDevice>,
     /// The value of CUDA_VISIBLE_DEVICES.
     pub(super) variable: Option<String>,
 }
@@ -77,7 +77,8 @@ impl Visible {
         for (index, choice) in choices.iter().enumerate() {
             let ordinal = self.choose(choice, &free_bytes)?;
             if let Some(earlier) = ordinals.iter().position(|listed| *listed == ordinal) {
-                let (first, Known { name, uuid }) = (&choices[earlier], &self.devices[ordinal]);
+                let (first, KnownDevice { name, uuid }) =
+                    (&choices[earlier], &self.devices[ordinal]);
                 let message = format!(
                     "entries {} and {} ({first} and {choice}) name the same device: {ordinal} \
                      {uuid} {name}",
@@ -126,7 +127,7 @@ impl fmt::Display for Visible {
             1 => write!(f, "1 device is visible: ")?,
             count => write!(f, "{count} devices are visible: ")?,
         }
-        for (ordinal, Known { name, uuid }) in self.devices.iter().enumerate() {
+        for (ordinal, KnownDevice { name, uuid }) in self.devices.iter().enumerate() {
             let comma = if ordinal == 0 { "" } else { ", " };
             write!(f, "{comma}{ordinal} {uuid} {name}")?;
         }
@@ -154,7 +155,7 @@ mod tests {
     ];
 
     fn visible(count: usize, variable: Option<&str>) -> Visible {
-        let known = |uuid: &&str| Known {
+        let known = |uuid: &&str| KnownDevice {
             name: "NVIDIA H200".to_owned(),
             uuid: (*uuid).to_owned(),
         };

@@ -21,13 +21,13 @@ pub struct Pool {
     handle: Arc<Handle>,
 }
 
-/// Dropped with the last [`Pool`]. Buffers hold [`Shared`] only.
+/// Dropped with the last [`Pool`]. Buffers hold [`PoolShared`] only.
 struct Handle {
-    shared: Arc<Shared>,
+    shared: Arc<PoolShared>,
 }
 
 /// The state that the pool's handles and its buffers share.
-pub(super) struct Shared {
+pub(super) struct PoolShared {
     backend: Arc<dyn Backend>,
     config: PoolConfig,
     // Stays locked during calls of the backend, so that limits and counts are exact at every
@@ -48,7 +48,7 @@ impl Pool {
             device: store(Space::Device, config.device),
             pinned: store(Space::Pinned, config.pinned),
         });
-        let shared = Shared {
+        let shared = PoolShared {
             backend,
             config,
             stores,
@@ -171,13 +171,13 @@ impl Drop for Handle {
     }
 }
 
-impl Shared {
+impl PoolShared {
     /// Takes an allocation of at least `requested` bytes out of the pool, or a new one within its
     /// limits. Counts it as lent to `owner`, and fills it if the pool's config says so. Frees
     /// allocations that were free for too long.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`] if the size overflows; those of [`Shared::take_new`]; those of the
+    /// [`ErrorKind::Usage`] if the size overflows; those of [`PoolShared::take_new`]; those of the
     /// backend's write.
     fn allocate(
         self: &Arc<Self>,
@@ -305,7 +305,7 @@ impl Stores {
 
 /// An allocation that a pool lends. Dropping it returns the allocation.
 pub(super) struct PooledAllocation {
-    shared: Arc<Shared>,
+    shared: Arc<PoolShared>,
     /// `None` only during `drop`.
     allocation: Option<Allocation>,
     loan: Loan,

@@ -14,13 +14,13 @@ pub(super) struct Store {
     limits: Limits,
     tracking: bool,
     /// By size, the least recently freed first.
-    cached: BTreeMap<usize, VecDeque<Free>>,
+    cached: BTreeMap<usize, VecDeque<FreeAllocation>>,
     /// No free allocation was freed before this time.
     oldest: Instant,
     /// Allocations of dropped buffers that views, graphs or work in flight still hold.
     parked: Vec<Allocation>,
     /// The buffers that are alive, if tracked.
-    live: BTreeMap<u64, Live>,
+    live: BTreeMap<u64, LiveAllocation>,
     /// The next number for a buffer, or for a free allocation.
     number: u64,
     /// Whether the pool is closed: no allocation is kept for reuse.
@@ -28,13 +28,13 @@ pub(super) struct Store {
     counts: SpaceStats,
 }
 
-struct Free {
+struct FreeAllocation {
     allocation: Allocation,
     number: u64,
     since: Instant,
 }
 
-struct Live {
+struct LiveAllocation {
     owner: Cow<'static, str>,
     bytes: u64,
     since: Instant,
@@ -104,7 +104,7 @@ impl Store {
 
     /// Frees the allocation that has been free for the longest time.
     fn free_oldest(&mut self) {
-        let first = |class: &VecDeque<Free>| class.front().map(|free| free.number);
+        let first = |class: &VecDeque<FreeAllocation>| class.front().map(|free| free.number);
         let oldest = self.cached.iter().min_by_key(|(_, class)| first(class));
         let (&size, _) = oldest.expect("called while allocations are cached");
         let class = self.cached.get_mut(&size).expect("found above");
@@ -137,7 +137,7 @@ impl Store {
             requested_bytes: requested as u64,
         };
         if self.tracking {
-            let live = Live {
+            let live = LiveAllocation {
                 owner,
                 bytes,
                 since: now,
@@ -193,7 +193,7 @@ impl Store {
                 continue;
             }
             self.counts.cached_bytes += bytes as u64;
-            let free = Free {
+            let free = FreeAllocation {
                 allocation,
                 number: self.next_number(),
                 since: now,
@@ -224,7 +224,7 @@ impl Store {
     /// Frees the free allocations of each size up to the first that stays. Returns their bytes. The
     /// free ones of a size are in the order in which they were freed, so a condition on the time
     /// frees all that it holds for.
-    fn free_where(&mut self, goes: impl Fn(&Free) -> bool) -> u64 {
+    fn free_where(&mut self, goes: impl Fn(&FreeAllocation) -> bool) -> u64 {
         let before = self.counts.cached_bytes;
         let mut cached = std::mem::take(&mut self.cached);
         cached.retain(|&size, class| {

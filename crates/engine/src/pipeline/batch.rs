@@ -3,7 +3,7 @@
 use super::config::SubmitOptions;
 use super::resident_version::ResidentVersion;
 use super::run_results::RunSink;
-use super::ticket::Reply;
+use super::ticket::BatchReply;
 use super::uniforms::{Change, apply};
 use crate::error::{Error, ErrorKind, Result};
 use crate::workload::{Extent, Workload};
@@ -24,7 +24,7 @@ pub(crate) const EMPTY_ENTRIES_MAX: u32 = 1 << 16;
 
 /// Where an item lies in its batch: it starts at `offset` along each axis, and spans `extent`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Location {
+pub(crate) struct ItemLocation {
     pub(crate) offset: Extent,
     pub(crate) extent: Extent,
 }
@@ -33,7 +33,7 @@ pub(crate) struct Location {
 pub(crate) struct Entry<W: Workload> {
     /// `None` if it was taken out; the location is an error then.
     pub(crate) item: Option<W::Item>,
-    pub(crate) location: Result<Location>,
+    pub(crate) location: Result<ItemLocation>,
 }
 
 impl<W: Workload> Entry<W> {
@@ -69,7 +69,7 @@ pub(crate) struct Batch<W: Workload> {
     /// The number of the first entry, counted since the engine was built.
     pub(crate) first: u64,
     /// The results' way to tickets.
-    pub(crate) reply: Option<Reply<W>>,
+    pub(crate) reply: Option<BatchReply<W>>,
     /// The results' way to a run. Set when the batch is closed.
     pub(crate) ordered: Option<Ordered<W>>,
     /// Its number among the batches that were submitted to a device. Set at submission.
@@ -182,7 +182,7 @@ impl<W: Workload> Batch<W> {
     fn take_out(&mut self, index: u32, reason: impl FnOnce() -> Error) -> Option<W::Item> {
         let entry = &mut self.entries[index as usize];
         let item = entry.item.take()?;
-        if let Ok(Location { extent, .. }) = entry.location {
+        if let Ok(ItemLocation { extent, .. }) = entry.location {
             let rest = self.total.checked_sub(extent);
             self.total = rest.expect("the total holds each item");
             self.items -= 1;
@@ -394,7 +394,7 @@ impl<W: Workload> Batcher<W> {
         self.open.empty_entries += u32::from(needed == Extent::default());
         self.open.entries.push(Entry {
             item: Some(item),
-            location: extent.map(|extent| Location {
+            location: extent.map(|extent| ItemLocation {
                 offset: start,
                 extent,
             }),

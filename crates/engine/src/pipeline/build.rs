@@ -7,7 +7,7 @@ use super::exclusive::ExclusiveUse;
 use super::leases::LeaseLimits;
 use super::meter::Meter;
 use super::plan::MemoryPlan;
-use super::pool::Pool;
+use super::pool::SparePool;
 use super::recorded::{RecordedWorkload, record_buckets, record_config};
 use super::recover::{is_of_worker, restart_if_lost};
 use super::reentrancy::EngineId;
@@ -55,7 +55,7 @@ impl fmt::Display for Shrunk {
 }
 
 /// The parts of an engine.
-pub(super) struct Built<W: Workload> {
+pub(super) struct EngineParts<W: Workload> {
     pub(super) shared: Shared<W>,
     pub(super) slots: Vec<Slot<Free>>,
     pub(super) memory: MemoryPlan,
@@ -78,7 +78,7 @@ pub(super) fn build<W: Workload>(
     backends: &[Arc<dyn Backend>],
     pool: Arc<ThreadPool>,
     config: &EngineConfig,
-) -> Result<Built<W>> {
+) -> Result<EngineParts<W>> {
     let _span = debug_span!("build", slots = config.slots).entered();
     config.check()?;
     let Some(first) = backends.first() else {
@@ -143,8 +143,8 @@ pub(super) fn build<W: Workload>(
                     sampler: config.timeline.map(|timeline| {
                         Sampler::new(&timeline, slots.len(), device_names(backends))
                     }),
-                    batches: Pool::default(),
-                    outputs: Pool::default(),
+                    batches: SparePool::default(),
+                    outputs: SparePool::default(),
                     lease_limits: LeaseLimits::new(&slots, backends.len()),
                     devices: backends.iter().map(|_| OnceLock::new()).collect(),
                     losing: Mutex::new(()),
@@ -154,7 +154,7 @@ pub(super) fn build<W: Workload>(
                     is_supervised: backends.iter().all(|backend| backend.is_supervised()),
                     restarts_max: config.restarts_max,
                 };
-                return Ok(Built {
+                return Ok(EngineParts {
                     shared,
                     slots,
                     memory,

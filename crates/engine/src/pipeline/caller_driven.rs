@@ -1,13 +1,13 @@
 //! [`Pipeline`]: the front without threads, which its caller drives.
 
 use super::batch::{Batch, Batcher, expiry_error};
-use super::build::{Built, Shrunk, build};
+use super::build::{EngineParts, Shrunk, build};
 use super::config::{EngineConfig, SubmitOptions, TrySubmitError};
 use super::counters::{Counters, add};
 use super::plan::MemoryPlan;
 use super::ring::{Finished, Ring};
 use super::stages::{Shared, SubmitOutcome};
-use super::statistics::{Statistics, Threads};
+use super::statistics::{StageThreads, Statistics};
 use super::timeline::Timeline;
 use super::uniforms::{Uniforms, changes};
 use crate::backend::Backend;
@@ -78,7 +78,7 @@ impl<W: Workload> Pipeline<W> {
             let message = "a Pipeline runs batches in the order of their items, and keeps no slots for urgent ones";
             return Err(Error::config(message).fix("set urgent_slots = 0, or use an Engine"));
         }
-        let Built {
+        let EngineParts {
             shared,
             slots,
             memory,
@@ -276,7 +276,7 @@ impl<W: Workload> Pipeline<W> {
         if self.is_in_child() {
             return Statistics::default();
         }
-        self.shared.statistics(Threads::Caller)
+        self.shared.statistics(StageThreads::Caller)
     }
 
     /// See [`Engine::timeline`](super::Engine::timeline).

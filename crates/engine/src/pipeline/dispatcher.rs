@@ -12,7 +12,7 @@ use super::compute::{ToDevice, ToDevices, WakeDevice};
 use super::counters::add;
 use super::driver::Timer;
 use super::ending::ENGINE;
-use super::queue::{Admitted, Cancelled, Next, Queue, Start};
+use super::queue::{Admitted, BatchStart, Cancelled, NextSteps, Queue};
 use super::reentrancy::{InsideEngine, check_outside};
 use super::resident_version::ResidentVersion;
 use super::ring::Finished;
@@ -191,7 +191,7 @@ impl<W: Workload> Dispatcher<W> {
     /// Takes the next start from the queue, which is locked, and counts it as starting on its
     /// device, for [`Self::without_submissions`]. Room has become free with it, so the threads that wait
     /// for room are woken.
-    fn next(&self, queue: &mut Queue<W>) -> Next<W> {
+    fn next(&self, queue: &mut Queue<W>) -> NextSteps<W> {
         let next = queue.next(&self.shared);
         if let Some(start) = &next.start {
             self.starting[start.slot.device()].fetch_add(1, SeqCst);
@@ -214,7 +214,7 @@ impl<W: Workload> Dispatcher<W> {
     }
 
     /// Starts batches while there are some with a slot.
-    fn start_all(self: &Arc<Self>, mut next: Next<W>) {
+    fn start_all(self: &Arc<Self>, mut next: NextSteps<W>) {
         loop {
             if let Some(admitted) = next.admitted {
                 self.finish_admission(admitted);
@@ -227,7 +227,7 @@ impl<W: Workload> Dispatcher<W> {
                     start.batch.handed_over_at = Some(Instant::now());
                     let computes = self.computes();
                     self.hand_over(workers, move |dispatcher| dispatcher.start(start, computes));
-                    Next::default()
+                    NextSteps::default()
                 }
                 None => self.start(start, false),
             };
@@ -285,7 +285,7 @@ impl<W: Workload> Dispatcher<W> {
     fn hand_over(
         self: &Arc<Self>,
         workers: &ThreadPool,
-        task: impl FnOnce(&Arc<Self>) -> Next<W> + Send + 'static,
+        task: impl FnOnce(&Arc<Self>) -> NextSteps<W> + Send + 'static,
     ) {
         let dispatcher = Arc::clone(self);
         // Batches that a worker hands over start in their order.
@@ -301,9 +301,9 @@ impl<W: Workload> Dispatcher<W> {
 
     /// Writes and submits a batch, and computes and answers it too if `computes`. Returns the next one that
     /// can start, if this frees the slot.
-    fn start(self: &Arc<Self>, start: Start<W>, computes: bool) -> Next<W> {
+    fn start(self: &Arc<Self>, start: BatchStart<W>, computes: bool) -> NextSteps<W> {
         let _breaks = BreaksOnPanic::new(self);
-        let Start { slot, batch, .. } = start;
+        let BatchStart { slot, batch, .. } = start;
         let device = slot.device();
         let finished = match self.shared.fill_and_submit(slot, batch) {
             SubmitOutcome::Submitted(flight) if computes => Some(flight.and_then(Slot::wait)),
@@ -317,7 +317,7 @@ impl<W: Workload> Dispatcher<W> {
         self.starting[device].fetch_sub(1, SeqCst);
         match finished {
             Some(finished) => self.deliver(self.shared.note_outcome(finished)),
-            None => Next::default(),
+            None => NextSteps::default(),
         }
     }
 
@@ -365,7 +365,7 @@ impl<W: Workload> Dispatcher<W> {
 
     /// Reads the results of a batch, frees its slot, and answers it. Returns the next batch that can
     /// start.
-    fn deliver(&self, finished: Finished<Box<Batch<W>>>) -> Next<W> {
+    fn deliver(&self, finished: Finished<Box<Batch<W>>>) -> NextSteps<W> {
         let _breaks = BreaksOnPanic::new(self);
         let finished = match finished {
             Err(failed) if self.shared.moves_on(&failed) => return self.move_on(*failed),
@@ -383,7 +383,7 @@ impl<W: Workload> Dispatcher<W> {
             // The slot may be left to a submission that waits for room, which sees the change.
             if queue.put_free(taken.slot) {
                 self.changes.fetch_add(1, SeqCst);
-                Next::default()
+                NextSteps::default()
             } else {
                 self.next(&mut queue)
             }
@@ -394,7 +394,7 @@ impl<W: Workload> Dispatcher<W> {
     }
 
     /// Queues a batch again whose device was lost for good. Returns the next batch that can start.
-    fn move_on(&self, failed: Failed<Box<Batch<W>>>) -> Next<W> {
+    fn move_on(&self, failed: Failed<Box<Batch<W>>>) -> NextSteps<W> {
         let batch = self.shared.take_off(failed);
         let mut queue = self.queue.lock();
         queue.put_back(batch);

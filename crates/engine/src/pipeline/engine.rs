@@ -1,6 +1,6 @@
 //! [`Engine`]: a workload on one or more devices, with a thread for each device.
 
-use super::build::{Built, Shrunk, build};
+use super::build::{EngineParts, Shrunk, build};
 use super::config::{EngineConfig, SubmitOptions, TrySubmitError};
 use super::counters::Counters;
 use super::dispatcher::Dispatcher;
@@ -11,7 +11,7 @@ use super::recorded::record_config;
 use super::reentrancy::is_inside_any;
 use super::run_results::Undelivered;
 use super::stages::Shared;
-use super::statistics::{Statistics, Threads};
+use super::statistics::{StageThreads, Statistics};
 use super::submitting::Submitting;
 use super::sync::{JoinHandle, yield_now};
 use super::ticket::{Ticket, Tickets};
@@ -115,7 +115,7 @@ impl<W: Workload> Engine<W> {
         pool: Arc<ThreadPool>,
         config: &EngineConfig,
     ) -> Result<Self> {
-        let Built {
+        let EngineParts {
             shared,
             slots,
             memory,
@@ -492,7 +492,7 @@ impl<W: Workload> Engine<W> {
             return Statistics::default();
         }
         let workers = self.dispatcher().workers();
-        self.shared().statistics(Threads::Own { workers })
+        self.shared().statistics(StageThreads::Own { workers })
     }
 
     /// The timeline so far; `None` if [`EngineConfig::timeline`] is `None`.

@@ -5,7 +5,7 @@
 
 use super::batch::Batch;
 use super::counters::Counters;
-use super::statistics::{Latencies, Statistics, Threads, statistics};
+use super::statistics::{Latencies, StageThreads, Statistics, statistics};
 use crate::workload::Workload;
 use crossbeam_utils::CachePadded;
 use parking_lot::Mutex;
@@ -124,7 +124,7 @@ pub(super) struct DeviceFlights {
 }
 
 /// A batch on its way to the device.
-pub(super) struct Start {
+pub(super) struct StartTimes {
     pub(super) closed_at: Instant,
     pub(super) slot_at: Instant,
     /// When the batch began to be written.
@@ -169,20 +169,20 @@ impl Meter {
     }
 
     /// Notes that a batch was submitted to the device in `slot`, by a call that returned at `end`.
-    pub(super) fn note_submitted(&self, slot: usize, start: &Start, end: Instant) {
+    pub(super) fn note_submitted(&self, slot: usize, start: &StartTimes, end: Instant) {
         let since = start.filled_at.saturating_duration_since(self.epoch);
         self.in_flight[slot].store(ns(since).max(1), Relaxed);
         self.add_start(start, end);
     }
 
     /// Notes that the device refused a batch at `end`. It counts as in flight until then.
-    pub(super) fn note_refused(&self, start: &Start, end: Instant) {
+    pub(super) fn note_refused(&self, start: &StartTimes, end: Instant) {
         self.add_start(start, end);
         self.finished.lock().flight.add(start.filled_at, end);
     }
 
     /// Adds the times of a start that ended at `end`.
-    fn add_start(&self, start: &Start, end: Instant) {
+    fn add_start(&self, start: &StartTimes, end: Instant) {
         let mut submitted = self.submitted.lock();
         let first = submitted.first.unwrap_or(start.closed_at);
         submitted.first = Some(first.min(start.closed_at));
@@ -232,7 +232,7 @@ impl Meter {
     }
 
     /// The statistics so far. Batches in flight count up to now.
-    pub(super) fn statistics(&self, counters: &Counters, threads: Threads) -> Statistics {
+    pub(super) fn statistics(&self, counters: &Counters, threads: StageThreads) -> Statistics {
         let submitted = self.submitted.lock().clone();
         let mut finished = self.finished.lock().clone();
         let now = Instant::now();

@@ -1,7 +1,7 @@
 //! Items whose results took more room than their extents. Each runs again by itself, in the slot that
 //! it ran in.
 
-use super::batch::{Batch, Location, beyond};
+use super::batch::{Batch, ItemLocation, beyond};
 use super::counters::add;
 use super::download::Outgrown;
 use super::slot::{Failed, Free, Slot};
@@ -67,7 +67,7 @@ impl<W: Workload> Shared<W> {
         alone.uniforms.clone_from(&batch.uniforms);
         alone.resident.clone_from(&batch.resident);
         let mut entry = batch.entries.remove(index);
-        entry.location = Ok(Location {
+        entry.location = Ok(ItemLocation {
             offset: Extent::default(),
             extent,
         });

@@ -11,7 +11,7 @@ use super::resident_version::ResidentVersion;
 use super::run_results::RunSink;
 use super::slot::{Free, Slot};
 use super::stages::Shared;
-use super::ticket::{Answers, AnswersPool, EngineRef, Reply};
+use super::ticket::{Answers, AnswersPool, BatchReply, EngineRef};
 use super::uniforms::Change;
 use crate::error::Result;
 use crate::workload::{Extent, Workload};
@@ -27,7 +27,7 @@ pub(super) use waiting::{Admitted, WaitingId};
 const URGENT_MAX: u32 = 8;
 
 /// A batch that can start.
-pub(super) struct Start<W: Workload> {
+pub(super) struct BatchStart<W: Workload> {
     pub(super) slot: Slot<Free>,
     pub(super) batch: Box<Batch<W>>,
     /// Whether another batch may be able to start too.
@@ -35,14 +35,14 @@ pub(super) struct Start<W: Workload> {
 }
 
 /// What to do once the queue is unlocked.
-pub(super) struct Next<W: Workload> {
-    pub(super) start: Option<Start<W>>,
+pub(super) struct NextSteps<W: Workload> {
+    pub(super) start: Option<BatchStart<W>>,
     pub(super) admitted: Option<Admitted<W>>,
 }
 
-impl<W: Workload> Default for Next<W> {
+impl<W: Workload> Default for NextSteps<W> {
     fn default() -> Self {
-        Next {
+        NextSteps {
             start: None,
             admitted: None,
         }
@@ -87,11 +87,11 @@ pub(super) struct Queue<W: Workload> {
     pub(super) spinning: usize,
     /// By device: whether it is given no batch for now.
     suspended: Vec<bool>,
-    run: Option<Run<W>>,
+    run: Option<OrderedRun<W>>,
 }
 
 /// The run whose items are added.
-struct Run<W: Workload> {
+struct OrderedRun<W: Workload> {
     results: Arc<dyn RunSink<W>>,
     batches: u64,
 }
@@ -190,7 +190,7 @@ impl<W: Workload> Queue<W> {
         item: W::Item,
         extent: Result<Extent>,
         options: SubmitOptions,
-        added: impl FnOnce(&Reply<W>, u32),
+        added: impl FnOnce(&BatchReply<W>, u32),
     ) -> Added {
         let SubmitOptions {
             urgent,
@@ -311,7 +311,7 @@ impl<W: Workload> Queue<W> {
         results: Option<Arc<dyn RunSink<W>>>,
     ) -> Option<Arc<dyn RunSink<W>>> {
         self.flush(shared);
-        let run = results.map(|results| Run {
+        let run = results.map(|results| OrderedRun {
             results,
             batches: 0,
         });
@@ -385,9 +385,9 @@ impl<W: Workload> Queue<W> {
 
     /// The next batch and its slot, if there are both. Adds items that wait for room where there is some.
     #[inline]
-    pub(super) fn next(&mut self, shared: &Shared<W>) -> Next<W> {
+    pub(super) fn next(&mut self, shared: &Shared<W>) -> NextSteps<W> {
         if self.has_nothing_to_start() {
-            Next::default()
+            NextSteps::default()
         } else {
             self.find_next(shared)
         }
@@ -404,7 +404,7 @@ impl<W: Workload> Queue<W> {
 
     /// Adds items that wait for room, frees slots that results have given back, closes what a free slot
     /// closes, and takes the next batch with its slot.
-    fn find_next(&mut self, shared: &Shared<W>) -> Next<W> {
+    fn find_next(&mut self, shared: &Shared<W>) -> NextSteps<W> {
         let mut admitted = self.admit_waiting(shared);
         self.free_returned();
         if self.closes_urgent() {
@@ -428,13 +428,13 @@ impl<W: Workload> Queue<W> {
         if !self.is_empty() {
             self.note_waiting();
         }
-        Next { start, admitted }
+        NextSteps { start, admitted }
     }
 
     /// Takes the batch that comes next, and a slot for it: an urgent one where a slot is kept for such
     /// batches, then one whose device was lost, then an urgent one, or a normal one after [`URGENT_MAX`]
     /// urgent ones in a row.
-    fn take_next(&mut self, shared: &Shared<W>) -> Option<Start<W>> {
+    fn take_next(&mut self, shared: &Shared<W>) -> Option<BatchStart<W>> {
         if !self.urgent.is_empty()
             && let Some(position) = usable(&mut self.free_urgent, &self.suspended, shared)
         {
@@ -477,7 +477,7 @@ impl<W: Workload> Queue<W> {
     }
 
     /// A start of a batch in a slot, both of which were taken out.
-    fn make_start(&self, slot: Slot<Free>, batch: Box<Batch<W>>) -> Start<W> {
+    fn make_start(&self, slot: Slot<Free>, batch: Box<Batch<W>>) -> BatchStart<W> {
         let urgent_waits = !self.urgent.is_empty() || self.batchers[URGENT].is_open();
         let waits = urgent_waits
             || !self.lost.is_empty()
@@ -485,7 +485,7 @@ impl<W: Workload> Queue<W> {
             || self.batchers[NORMAL].is_open();
         let has_more =
             !self.free.is_empty() && waits || !self.free_urgent.is_empty() && urgent_waits;
-        Start {
+        BatchStart {
             slot,
             batch,
             has_more,

@@ -10,7 +10,7 @@
 //! A loss that no work caused ([`ErrorKind::Worker`]: the process was killed from outside) costs
 //! one restart and blames no item. The batches that were lost run again as they were.
 
-use super::batch::{Batch, Entry, Location};
+use super::batch::{Batch, Entry, ItemLocation};
 use super::counters::{EngineCounters, add};
 use super::download::{Outgrown, unpack};
 use super::leases::BatchLeases;
@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// What is known about some items of a batch that lost the device.
-enum Known {
+enum KnownItems {
     Nothing,
     /// All other items that were lost with them ran without a loss.
     Suspect,
@@ -201,11 +201,11 @@ impl<W: Workload> Shared<W> {
         }
         let Failed { batch, slot, .. } = failed;
         let mut hunt = Hunt::new(self, batch, slot);
-        let mut open = vec![(0..hunt.placed.len(), Known::Nothing)];
+        let mut open = vec![(0..hunt.placed.len(), KnownItems::Nothing)];
         while let Some((range, known)) = open.pop() {
             let length = range.len();
             let part = match known {
-                Known::Suspect | Known::Guilty if length > 1 => {
+                KnownItems::Suspect | KnownItems::Guilty if length > 1 => {
                     range.start..range.start + length / 2
                 }
                 _ => range.clone(),
@@ -213,16 +213,16 @@ impl<W: Workload> Shared<W> {
             let rest = part.end..range.end;
             match hunt.run(part.clone()) {
                 Ok(()) if rest.is_empty() => {}
-                Ok(()) => open.push((rest, Known::Suspect)),
+                Ok(()) => open.push((rest, KnownItems::Suspect)),
                 // The process was killed from outside, which says nothing of the items.
                 Err(error) if is_of_worker(&error) => open.push((range, known)),
                 Err(error) if is_loss(&error) => match known {
-                    Known::Guilty if length == 1 => hunt.quarantine(range.start, error),
+                    KnownItems::Guilty if length == 1 => hunt.quarantine(range.start, error),
                     _ => {
                         if !rest.is_empty() {
-                            open.push((rest, Known::Nothing));
+                            open.push((rest, KnownItems::Nothing));
                         }
-                        open.push((part, Known::Guilty));
+                        open.push((part, KnownItems::Guilty));
                     }
                 },
                 Err(error) => return Err(hunt.give_up(error)),
@@ -344,7 +344,7 @@ impl<'a, W: Workload> Hunt<'a, W> {
             let Some(Ok(location)) = entry.as_mut().map(|entry| &mut entry.location) else {
                 continue;
             };
-            *location = Location {
+            *location = ItemLocation {
                 offset: part.total,
                 extent: location.extent,
             };

@@ -122,11 +122,11 @@ pub(super) struct Replaceable {
     devices: Vec<Arc<dyn Backend>>,
     buffers: Vec<(BufferId, BufferDecl)>,
     copies: BufferCopies,
-    state: Mutex<State>,
+    state: Mutex<ReplacementState>,
 }
 
 /// What the last replacement left.
-struct State {
+struct ReplacementState {
     number: u64,
     /// By buffer: which of its copies has the current contents.
     current: Vec<usize>,
@@ -151,7 +151,7 @@ impl Replaceable {
             return None;
         }
         let (_, none) = bounded(0);
-        let state = State {
+        let state = ReplacementState {
             number: 0,
             current: vec![0; buffers.len()],
             before: none.clone(),

@@ -1,7 +1,7 @@
 //! The results of a run on their way to its consumer, in the order of the run's items,
 //! and a limit on how many wait for it.
 
-use super::pool::Pool;
+use super::pool::SparePool;
 use super::ring::Reorder;
 use super::sync::{AtomicU64, Mutex, Receiver, Sender, bounded};
 use super::unwinding::catch_and_log;
@@ -37,7 +37,7 @@ pub(super) struct RunBatch<T> {
     results: Vec<T>,
     /// The batch's number and its slot, if the timeline samples it.
     pub(super) sampled: Option<(u64, usize)>,
-    spare: Arc<Pool<Vec<T>>>,
+    spare: Arc<SparePool<Vec<T>>>,
 }
 
 impl<T> RunBatch<T> {
@@ -88,7 +88,7 @@ pub(crate) struct RunResults<T, M> {
     consumer: Sender<Result<RunBatch<T>>>,
     unconsumed: Arc<Unconsumed>,
     /// Vectors of batches that were taken.
-    spare: Arc<Pool<Vec<T>>>,
+    spare: Arc<SparePool<Vec<T>>>,
 }
 
 /// The number of a run's batches that are in a slot or wait for the consumer, and its limit.

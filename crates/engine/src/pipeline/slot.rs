@@ -21,7 +21,7 @@ use crate::record::{
 use crate::replay::{Bindings, Buckets, Executor, Policy, Replay, Rung};
 use crate::workload::Extent;
 use events::Events;
-use inputs::Inputs;
+use inputs::BatchCopies;
 use lendable::Lendable;
 pub(crate) use lendable::Lent;
 use std::fmt;
@@ -39,11 +39,11 @@ const FENCE_RETRY: Duration = Duration::from_micros(100);
 /// A slot in state `S`. Dropping it frees its memory, and its ring has one slot less.
 #[must_use = "a slot that is dropped is gone from its ring"]
 pub struct Slot<S> {
-    core: OfProcess<Box<Core>>,
+    core: OfProcess<Box<SlotCore>>,
     state: S,
 }
 
-struct Core {
+struct SlotCore {
     index: usize,
     /// The index of its device in the engine.
     device: usize,
@@ -52,7 +52,7 @@ struct Core {
     device_slot: Lendable,
     executor: Executor,
     /// What the batch is copied from on the device.
-    inputs: Inputs,
+    inputs: BatchCopies,
     /// `None` without result buffers.
     device_results: Option<Arc<DeviceResults>>,
     /// The extent that was written into the header.
@@ -155,13 +155,13 @@ pub(crate) fn open_slots(
         let recording = &buckets.largest().recording;
         let device_results = DeviceResults::new(recording, executor.results().collect(), &copies);
         slots.push(Slot {
-            core: OfProcess::new(Box::new(Core {
+            core: OfProcess::new(Box::new(SlotCore {
                 index,
                 device,
                 is_urgent: position >= count.all - count.urgent,
                 device_slot: Lendable::new(device_slot),
                 executor,
-                inputs: Inputs::default(),
+                inputs: BatchCopies::default(),
                 device_results,
                 header_live: Extent::default(),
             })),
@@ -171,7 +171,7 @@ pub(crate) fn open_slots(
     Ok(())
 }
 
-impl Core {
+impl SlotCore {
     fn expect_view<T: Element>(&self, buffer: Buffer<T>, view: View) {
         let recording = &self.executor.buckets().largest().recording;
         let decl = recording.buffer(buffer.id());

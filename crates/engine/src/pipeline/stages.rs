@@ -8,14 +8,14 @@ use super::download::{Outgrown, unpack};
 use super::ending::Ending;
 use super::exclusive::ExclusiveUse;
 use super::leases::{BatchLeases, LeaseLimits};
-use super::meter::{Meter, Start};
-use super::pool::Pool;
+use super::meter::{Meter, StartTimes};
+use super::pool::SparePool;
 use super::recorded::RecordedWorkload;
 use super::reentrancy::EngineId;
 use super::resident::Replaceable;
 use super::ring::Finished;
 use super::slot::{Done, Failed, Flight, Free, Slot};
-use super::statistics::{Statistics, Threads};
+use super::statistics::{StageThreads, Statistics};
 use super::sync::Mutex;
 use super::timeline::{Sampler, SpanKind, Timeline};
 use super::upload::{BatchThreads, fill};
@@ -45,9 +45,9 @@ pub(super) struct Shared<W: Workload> {
     /// `None` without a timeline.
     pub(super) sampler: Option<Sampler>,
     /// Batches whose items were answered, to be filled again.
-    pub(super) batches: Pool<Box<Batch<W>>>,
+    pub(super) batches: SparePool<Box<Batch<W>>>,
     /// Vectors of results that were read.
-    pub(super) outputs: Pool<Vec<Result<W::Output>>>,
+    pub(super) outputs: SparePool<Vec<Result<W::Output>>>,
     pub(super) lease_limits: LeaseLimits,
     /// By [`Slot::device`]: the error that ended the device's use.
     pub(super) devices: Vec<OnceLock<Error>>,
@@ -98,7 +98,7 @@ impl<W: Workload> Shared<W> {
     }
 
     /// Where the time went so far.
-    pub(super) fn statistics(&self, threads: Threads) -> Statistics {
+    pub(super) fn statistics(&self, threads: StageThreads) -> Statistics {
         let mut statistics = self.meter.statistics(&self.counters.snapshot(), threads);
         let timeline = self.timeline();
         if self.program.device.backend == "cpu" {
@@ -171,7 +171,7 @@ impl<W: Workload> Shared<W> {
         drop(span);
         let filled_at = add_since(&counters.fill_ns, started_at);
         filled.batch_mut().submitted_at = Some(filled_at);
-        let start = Start {
+        let start = StartTimes {
             closed_at,
             slot_at,
             started_at,

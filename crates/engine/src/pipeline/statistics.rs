@@ -215,15 +215,15 @@ impl Statistics {
     /// Filling or input, if batches wait little for slots compared with it, and if the last was not
     /// submitted long ago (`drained_ns`). Otherwise the stage that holds slots for the longest, `held`,
     /// or the output.
-    fn find_bound(&self, threads: Threads, drained_ns: u64, held: Held) -> Stage {
+    fn find_bound(&self, threads: StageThreads, drained_ns: u64, held: HeldTime) -> Stage {
         let longest = |stages: &[Stage]| {
             let longest = stages.iter().max_by_key(|stage| self.time(**stage).busy_ns);
             *longest.expect("there are some")
         };
         let first = match threads {
-            Threads::Own { .. } if held.by_workers => Stage::Input,
-            Threads::Own { .. } => longest(&[Stage::Fill, Stage::Input]),
-            Threads::Caller => longest(&[Stage::Fill, Stage::Input, Stage::Unpack]),
+            StageThreads::Own { .. } if held.by_workers => Stage::Input,
+            StageThreads::Own { .. } => longest(&[Stage::Fill, Stage::Input]),
+            StageThreads::Caller => longest(&[Stage::Fill, Stage::Input, Stage::Unpack]),
         };
         // A stage that bounds is busy for three quarters of the time or more, in which batches wait for a
         // slot for one; waiting for input need only exceed that.
@@ -235,7 +235,7 @@ impl Statistics {
         if self.time(first).busy_ns >= (waits * stall).max(stall + drained_ns) {
             return first;
         }
-        let Held {
+        let HeldTime {
             fill,
             device,
             unpack,
@@ -318,7 +318,7 @@ fn percent(share: f64) -> String {
 
 /// How long the stages held slots, summed over these, with the waits for a worker.
 #[derive(Clone, Copy, Debug, Default)]
-struct Held {
+struct HeldTime {
     /// Whether workers fill most of the slots, so that the thread which submits items gathers the
     /// next batch meanwhile.
     by_workers: bool,
@@ -329,7 +329,7 @@ struct Held {
 
 /// The threads that run the stages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Threads {
+pub(super) enum StageThreads {
     /// The caller's thread runs all stages in sequence.
     Caller,
     /// The engine has threads, and this many workers.
@@ -343,7 +343,7 @@ pub(super) fn statistics(
     counters: &Counters,
     slots: usize,
     devices: usize,
-    threads: Threads,
+    threads: StageThreads,
 ) -> Statistics {
     let last = finished.flight.until().max(finished.last);
     let wall = match (submitted.first, last) {
@@ -372,7 +372,7 @@ pub(super) fn statistics(
     let device = time(without_aside(finished.flight.busy()), flights);
     let unpack = time(ns(finished.unpacking.busy()), finished.batches);
     let filling = submitted.starting.summed.saturating_sub(aside);
-    let held = Held {
+    let held = HeldTime {
         by_workers: 2 * submitted.handed_over > counters.batches,
         fill: filling + submitted.worker,
         device: finished.flight.summed.saturating_sub(aside),
@@ -404,8 +404,8 @@ pub(super) fn statistics(
     );
     // Of the caller's thread, reading results is no time without input.
     let (unpack_ns, workers) = match threads {
-        Threads::Own { workers } => (0, workers),
-        Threads::Caller => (unpack.busy_ns, 0),
+        StageThreads::Own { workers } => (0, workers),
+        StageThreads::Caller => (unpack.busy_ns, 0),
     };
     let idle_ns = wall_ns.saturating_sub(closed_ns + unpack_ns + drained_ns);
     let input_ns = if held.by_workers {

@@ -7,7 +7,7 @@ use super::unwinding::catch_and_log;
 use crate::error::ErrorKind;
 use crate::error::{Error, Result};
 use crate::workload::{Completion, Workload};
-pub(crate) use answers::{Answers, AnswersPool, Early, EngineRef, Reply, TicketEngine};
+pub(crate) use answers::{Answers, AnswersPool, BatchReply, Early, EngineRef, TicketEngine};
 use std::fmt;
 use std::ops::Range;
 use std::pin::Pin;
@@ -16,7 +16,7 @@ use std::task::{Poll, Waker, ready};
 use std::time::{Duration, Instant};
 
 /// A share in a batch's answers. Dropping it drops its completions.
-pub(crate) struct Part<W: Workload> {
+pub(crate) struct AnswersShare<W: Workload> {
     answers: Arc<Answers<W>>,
     /// Empty once the completions were taken.
     items: Range<u32>,
@@ -24,7 +24,7 @@ pub(crate) struct Part<W: Workload> {
     cancels: bool,
 }
 
-impl<W: Workload> Part<W> {
+impl<W: Workload> AnswersShare<W> {
     /// Takes the completions. The batch must be done.
     fn take(&mut self, take: impl FnMut(Completion<W>)) -> Result<()> {
         if self.items.is_empty() {
@@ -64,7 +64,7 @@ impl<W: Workload> Part<W> {
     }
 }
 
-impl<W: Workload> Drop for Part<W> {
+impl<W: Workload> Drop for AnswersShare<W> {
     fn drop(&mut self) {
         if self.items.is_empty() {
             return;
@@ -100,7 +100,7 @@ impl<W: Workload> Drop for Part<W> {
 /// # }
 /// ```
 #[must_use = "dropping a ticket drops the item's result; the item is computed all the same"]
-pub struct Ticket<W: Workload>(pub(super) Part<W>);
+pub struct Ticket<W: Workload>(pub(super) AnswersShare<W>);
 
 impl<W: Workload> Ticket<W> {
     /// Whether [`Ticket::wait`] would return at once.
@@ -210,7 +210,7 @@ impl<W: Workload> Future for Ticket<W> {
 #[must_use = "dropping the tickets drops the results; the items are computed all the same"]
 pub struct Tickets<W: Workload> {
     /// By batch, in the order of the items.
-    parts: Vec<Part<W>>,
+    parts: Vec<AnswersShare<W>>,
 }
 
 impl<W: Workload> Tickets<W> {
@@ -220,7 +220,7 @@ impl<W: Workload> Tickets<W> {
 
     /// Adds the next item, which is the batch's item `index`.
     #[inline]
-    pub(super) fn add(&mut self, batch: &Reply<W>, index: u32) {
+    pub(super) fn add(&mut self, batch: &BatchReply<W>, index: u32) {
         match self.parts.last_mut() {
             Some(last) if Arc::ptr_eq(&last.answers, &batch.0) && last.items.end == index => {
                 last.items.end += 1;
@@ -241,7 +241,7 @@ impl<W: Workload> Tickets<W> {
 
     /// Whether [`Tickets::wait`] would return at once.
     pub fn is_done(&self) -> bool {
-        self.parts.iter().all(Part::is_done)
+        self.parts.iter().all(AnswersShare::is_done)
     }
 
     /// Waits for the items and their results, in the order in which they were submitted.

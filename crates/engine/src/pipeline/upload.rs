@@ -1,7 +1,7 @@
 //! Stage one: writes a batch into a free slot's pinned memory, by several threads on disjoint
 //! views.
 
-use super::batch::{Batch, Entry, Location};
+use super::batch::{Batch, Entry, ItemLocation};
 use super::recorded::{RecordedWorkload, catch_as_input};
 use super::slot::{Filled, Filling, Free, Slot, write_header};
 use crate::error::Error;
@@ -112,7 +112,7 @@ fn take_inputs<W: Workload>(
     // Items lie side by side, so a gap between two of them is where items were that have no location any more.
     let mut end = Extent::default();
     for entry in &mut batch.entries {
-        let Ok(Location { offset, extent }) = entry.location else {
+        let Ok(ItemLocation { offset, extent }) = entry.location else {
             continue;
         };
         zero_inputs(program, slot, end, gap(end, offset));

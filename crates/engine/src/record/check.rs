@@ -27,7 +27,7 @@ pub(super) fn check(recording: &Recording) -> Result<()> {
         )));
     }
     check_buffers(&recording.buffers)?;
-    let mut state = vec![State::default(); recording.buffers.len()];
+    let mut state = vec![BufferState::default(); recording.buffers.len()];
     for (index, command) in recording.commands.iter().enumerate() {
         check_command(recording, command, &mut state)
             .map_err(|error| error.within(format!("command {index}")))?;
@@ -40,7 +40,7 @@ pub(super) fn check(recording: &Recording) -> Result<()> {
 
 /// What the commands so far have done to a buffer.
 #[derive(Clone, Copy, Default)]
-struct State {
+struct BufferState {
     is_written: bool,
     is_downloaded: bool,
 }
@@ -64,7 +64,11 @@ fn check_buffers(buffers: &[BufferDecl]) -> Result<()> {
 
 /// Checks one command. `state` has what the commands before it did to each buffer, and is brought
 /// up to date.
-fn check_command(recording: &Recording, command: &Command, state: &mut [State]) -> Result<()> {
+fn check_command(
+    recording: &Recording,
+    command: &Command,
+    state: &mut [BufferState],
+) -> Result<()> {
     let mut foreign = false;
     command.visit_buffers(|id, _, _| foreign |= recording.buffer(id).is_none());
     if foreign {

@@ -10,7 +10,7 @@ use crate::record::{BufferId, Command, Unit};
 use crate::workload::Extent;
 
 /// Lowered commands, in their order.
-pub(super) struct Batch {
+pub(super) struct LoweredBatch {
     pub(super) commands: Vec<Lowered>,
     /// By command; `None` for a launch or a memset.
     copies: Vec<Option<Copy>>,
@@ -24,12 +24,12 @@ struct Copy {
     element_bytes: usize,
 }
 
-impl Batch {
+impl LoweredBatch {
     /// The commands of `bindings`, with the sizes of those that are copies.
     pub(super) fn new(bindings: &Bindings) -> Self {
         let commands = lower(bindings);
         let copies = commands.iter().map(|lowered| Copy::new(bindings, lowered));
-        Batch {
+        LoweredBatch {
             copies: copies.collect(),
             commands,
         }

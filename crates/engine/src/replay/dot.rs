@@ -6,7 +6,7 @@ use crate::backend::Op;
 use crate::record::{BufferId, Command, Recording};
 
 /// One operation in the drawing.
-pub(super) struct Node<'a> {
+pub(super) struct DotNode<'a> {
     pub(super) command: usize,
     pub(super) op: &'a Op,
 }
@@ -69,9 +69,9 @@ pub(super) fn draw(
 }
 
 /// The operations of a ready batch, as the device holds them where it has a graph.
-pub(super) fn nodes<'a>(ready: &'a ReadyBatch, held: &'a [Op]) -> Vec<Node<'a>> {
+pub(super) fn nodes<'a>(ready: &'a ReadyBatch, held: &'a [Op]) -> Vec<DotNode<'a>> {
     let commands = ready.batch.commands.iter().enumerate();
-    let node = |(index, lowered): (usize, &'a Lowered)| Node {
+    let node = |(index, lowered): (usize, &'a Lowered)| DotNode {
         command: lowered.command(),
         op: held.get(index).unwrap_or(lowered.op()),
     };
@@ -79,7 +79,7 @@ pub(super) fn nodes<'a>(ready: &'a ReadyBatch, held: &'a [Op]) -> Vec<Node<'a>> 
 }
 
 /// The edges of an explicit graph; with `is_line` each operation comes after the one before it.
-pub(super) fn edges(nodes: &[Node<'_>], recording: &Recording, is_line: bool) -> Vec<Edge> {
+pub(super) fn edges(nodes: &[DotNode<'_>], recording: &Recording, is_line: bool) -> Vec<Edge> {
     if is_line {
         return (1..nodes.len()).map(|to| (to - 1, to)).collect();
     }
@@ -93,7 +93,7 @@ pub(super) fn edges(nodes: &[Node<'_>], recording: &Recording, is_line: bool) ->
 }
 
 /// A node's label, shape and fill colour. The colours differ for colour-blind readers too.
-fn node_style(node: &Node<'_>, recording: &Recording) -> (String, &'static str, &'static str) {
+fn node_style(node: &DotNode<'_>, recording: &Recording) -> (String, &'static str, &'static str) {
     let name = |id: &BufferId| &recording.buffers()[id.index()].name;
     match (&recording.commands()[node.command], node.op) {
         (Command::Upload(id), Op::Upload { bytes, .. }) => {

@@ -1,7 +1,7 @@
 //! Replays batches of several sizes on one slot.
 
 use super::audit::{AllowedMemory, Audit};
-use super::batch::Batch;
+use super::batch::LoweredBatch;
 use super::bindings::refuse_workload;
 use super::declared_memory::check_apart;
 use super::dot::Title;
@@ -396,7 +396,7 @@ impl Executor {
         }
         let ready = self.buckets.states[bucket].ready.as_mut();
         let ready = ready.expect("made ready by the caller");
-        let batch = Batch::new(bindings);
+        let batch = LoweredBatch::new(bindings);
         let memory = AllowedMemory::new(slot, bindings, &self.buckets.declared);
         let audit = batch.check(&memory)?;
         let policy = &self.buckets.policy;

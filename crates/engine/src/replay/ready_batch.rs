@@ -2,7 +2,7 @@
 //! policy asks for one.
 
 use super::audit::{AllowedMemory, Audit};
-use super::batch::Batch;
+use super::batch::LoweredBatch;
 use super::declared_memory::DeclaredMemory;
 use super::graph::make_graph;
 use super::timed::make_timed_graph;
@@ -13,7 +13,7 @@ use crate::workload::Extent;
 
 /// A batch with the graphs that replay it.
 pub(super) struct ReadyBatch {
-    pub(super) batch: Batch,
+    pub(super) batch: LoweredBatch,
     /// `None` where the batch runs as single launches.
     pub(super) graph: Option<GraphId>,
     /// The mode that it was made for; [`Mode::Stream`] where launches stand in for a graph that
@@ -72,7 +72,7 @@ impl ReadyBatch {
         mode: Mode,
         policy: &Policy,
     ) -> Result<Self> {
-        let batch = Batch::new(bindings);
+        let batch = LoweredBatch::new(bindings);
         let audit = batch.check(memory)?;
         let graph = match mode {
             Mode::Stream => None,

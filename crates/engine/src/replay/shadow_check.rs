@@ -56,11 +56,11 @@ pub(super) fn run_twice(
         .submit(slot, Submission::Launches, live, replay)
         .and_then(|()| wait_within(slot, policy.deadline))
         .within(|| "as launches")?;
-    let first = Results::read(&*slot, bindings, live)?;
+    let first = DownloadedBytes::read(&*slot, bindings, live)?;
     reset(slot, bindings, &inputs, replay).within(|| "reset of buffers")?;
     ready.submit(slot, ready.untimed_submission(), live, replay)?;
     wait_within(slot, policy.deadline)?;
-    let second = Results::read(&*slot, bindings, live)?;
+    let second = DownloadedBytes::read(&*slot, bindings, live)?;
     let names = match ready.graph {
         Some(_) => ["as launches", "as a graph"],
         None => ["the first time", "the second time"],
@@ -145,9 +145,9 @@ fn reset(
 }
 
 /// The live bytes of every download.
-struct Results(Vec<(BufferId, Vec<u8>)>);
+struct DownloadedBytes(Vec<(BufferId, Vec<u8>)>);
 
-impl Results {
+impl DownloadedBytes {
     /// Copies the live part of each buffer that a batch downloads. The batch is done.
     fn read(slot: &dyn DeviceSlot, bindings: &Bindings, live: Extent) -> Result<Self> {
         let recording = bindings.recording();
@@ -168,14 +168,19 @@ impl Results {
             };
             results.push((id, copied));
         }
-        Ok(Results(results))
+        Ok(DownloadedBytes(results))
     }
 
     /// Compares with the bytes of another replay; `names` say in the message whose they are.
     ///
     /// # Errors
     /// [`ErrorKind::Mismatch`] with the first element that differs.
-    fn compare(&self, other: &Results, recording: &Recording, names: [&str; 2]) -> Result<()> {
+    fn compare(
+        &self,
+        other: &DownloadedBytes,
+        recording: &Recording,
+        names: [&str; 2],
+    ) -> Result<()> {
         for ((id, first), (_, second)) in self.0.iter().zip(&other.0) {
             let decl = &recording.buffers()[id.index()];
             let size = decl.dtype.size_bytes();

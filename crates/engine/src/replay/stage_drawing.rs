@@ -1,7 +1,7 @@
 //! Draws what a bucket replays as an SVG file, stage by stage: uploads, memsets, kernels, downloads.
 
 use super::Bindings;
-use super::dot::{Edge, Node, Title, edges, nodes, size_text};
+use super::dot::{DotNode, Edge, Title, edges, nodes, size_text};
 use super::ready_batch::ReadyBatch;
 use crate::backend::Op;
 use crate::record::{Command, Recording};
@@ -27,7 +27,7 @@ const STAGES: [(&str, &str, Ink); 4] = [
 const KERNELS: usize = 2;
 
 /// An operation as a box.
-struct Shown {
+struct OperationBox {
     stage: usize,
     name: String,
     about: String,
@@ -45,8 +45,8 @@ pub(super) fn draw(
     let recording = bindings.recording();
     let nodes = nodes(ready, graph_ops);
     let edges = edges(&nodes, recording, is_line);
-    let shown: Vec<Shown> = nodes.iter().map(|node| shown(node, recording)).collect();
-    let mut drawing = Drawing {
+    let shown: Vec<OperationBox> = nodes.iter().map(|node| shown(node, recording)).collect();
+    let mut drawing = StageDrawing {
         svg: Svg::default(),
         x: LEFT,
         y: 96.0,
@@ -85,7 +85,7 @@ pub(super) fn draw(
 }
 
 /// What an operation does, in the words of its box.
-fn shown(node: &Node<'_>, recording: &Recording) -> Shown {
+fn shown(node: &DotNode<'_>, recording: &Recording) -> OperationBox {
     let name = match &recording.commands()[node.command] {
         Command::Upload(id) | Command::Download(id) | Command::Memset { buffer: id, .. } => {
             &recording.buffers()[id.index()].name
@@ -103,7 +103,7 @@ fn shown(node: &Node<'_>, recording: &Recording) -> Shown {
         Op::Download { bytes, .. } => (3, size_text(*bytes), *bytes),
         Op::Copy { .. } | Op::Timestamp { .. } => (KERNELS, String::new(), 0),
     };
-    Shown {
+    OperationBox {
         stage,
         name: name.clone(),
         about,
@@ -112,7 +112,7 @@ fn shown(node: &Node<'_>, recording: &Recording) -> Shown {
 }
 
 /// The number of a stage's operations, and their bytes: `15 copies, 7.1 MiB`.
-fn summarize_stage(noun: &str, of_stage: &[usize], shown: &[Shown]) -> String {
+fn summarize_stage(noun: &str, of_stage: &[usize], shown: &[OperationBox]) -> String {
     let plural = match (of_stage.len(), noun) {
         (1, noun) => format!("1 {noun}"),
         (count, "copy") => format!("{count} copies"),
@@ -130,9 +130,9 @@ fn summarize_stage(noun: &str, of_stage: &[usize], shown: &[Shown]) -> String {
 /// Draws the kernels: numbered, and a row for each step, which is after those that its kernels
 /// wait for.
 fn draw_kernels(
-    drawing: &mut Drawing,
+    drawing: &mut StageDrawing,
     of_stage: &[usize],
-    shown: &[Shown],
+    shown: &[OperationBox],
     edges: &[Edge],
     is_line: bool,
 ) {
@@ -162,7 +162,7 @@ fn draw_kernels(
             if steps[place] != step {
                 continue;
             }
-            let Shown { name, about, .. } = &shown[node];
+            let OperationBox { name, about, .. } = &shown[node];
             let after: Vec<String> = waits_for(node)
                 .iter()
                 .map(|k| (k + 1).to_string())
@@ -179,13 +179,13 @@ fn draw_kernels(
 }
 
 /// The drawing so far, and where the next box begins.
-struct Drawing {
+struct StageDrawing {
     svg: Svg,
     x: f64,
     y: f64,
 }
 
-impl Drawing {
+impl StageDrawing {
     fn draw_heading(&mut self, name: &str, about: &str) {
         self.svg.text("text strong", (MARGIN, self.y + 14.0), name);
         self.svg.text(Ink::Quiet, (LEFT, self.y + 14.0), about);

@@ -7,7 +7,7 @@
 //! builds the graph again, and makes a new one only if the driver reports another topology.
 
 use super::audit::AllowedMemory;
-use super::batch::Batch;
+use super::batch::LoweredBatch;
 use super::graph::{GraphFailure, make_graph};
 use super::ready_batch::{ReadyBatch, make_resident};
 use super::{Lowered, Policy, submit};
@@ -54,7 +54,7 @@ impl Updates {
         slot: &mut dyn DeviceSlot,
         ready: &mut ReadyBatch,
         memory: &AllowedMemory<'_>,
-        batch: &Batch,
+        batch: &LoweredBatch,
         policy: &Policy,
         least: Rung,
     ) -> Result<Rung, GraphFailure> {

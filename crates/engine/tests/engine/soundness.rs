@@ -13,7 +13,7 @@ use std::sync::Arc;
 use tapeloop_engine::backend::DeviceInfo;
 use tapeloop_engine::backend::contract::{DeviceSlot, FunctionId, Node, Op, Priority};
 use tapeloop_engine::backend::cpu::CpuBackend;
-use tapeloop_engine::backend::{Allocation, AllocationView, Backend, Space};
+use tapeloop_engine::backend::{AllocationView, Backend, Space};
 use tapeloop_engine::pipeline::{
     Engine, EngineConfig, Packer, Ring, SLOTS_MAX, TimelineConfig, Wait,
 };

@@ -144,7 +144,7 @@ impl Chemistry {
         let (mut chemistry, xyz) = builder.finish();
         if water_reach > 0 {
             chemistry.water_reach = water_reach;
-            let atoms = water_bridges::Atoms {
+            let atoms = water_bridges::BridgeAtoms {
                 xyz: &xyz,
                 roles: &chemistry.roles,
                 owners: &chemistry.owners,

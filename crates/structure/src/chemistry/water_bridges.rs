@@ -38,7 +38,7 @@ pub struct WaterBridge {
 }
 
 /// The atoms of a structure, `[atoms]` each.
-pub(super) struct Atoms<'a> {
+pub(super) struct BridgeAtoms<'a> {
     pub(super) xyz: &'a [[i32; 3]],
     pub(super) roles: &'a [Roles],
     /// `u32::MAX` for an atom of none.
@@ -49,7 +49,7 @@ pub(super) struct Atoms<'a> {
 /// donor or acceptor and the atoms that are bonded to it, `waters` the oxygens, and `reach` is the largest
 /// distance from a water in 0.001 A, above 0; more than [`REACH_MAX`] counts as that.
 pub(super) fn find<'a>(
-    atoms: &'a Atoms<'a>,
+    atoms: &'a BridgeAtoms<'a>,
     bonds: impl Iterator<Item = &'a [[u32; 2]]>,
     waters: impl Iterator<Item = [i32; 3]>,
     reach: u32,
@@ -70,7 +70,7 @@ pub(super) fn find<'a>(
 
 /// The donors and acceptors of a structure.
 struct PolarAtoms<'a> {
-    atoms: &'a Atoms<'a>,
+    atoms: &'a BridgeAtoms<'a>,
     /// The mean of the atoms that are bonded to a donor, and whether it has several.
     bonded: HashMap<u32, ([f64; 3], bool)>,
     reach: i32,
@@ -81,7 +81,11 @@ struct PolarAtoms<'a> {
 impl<'a> PolarAtoms<'a> {
     /// The donors and acceptors that have an owner. `bonds` are groups of pairs of one of them and an atom
     /// that it is bonded to. `reach` is in 0.001 A, above 0.
-    fn new(atoms: &'a Atoms<'a>, bonds: impl Iterator<Item = &'a [[u32; 2]]>, reach: i32) -> Self {
+    fn new(
+        atoms: &'a BridgeAtoms<'a>,
+        bonds: impl Iterator<Item = &'a [[u32; 2]]>,
+        reach: i32,
+    ) -> Self {
         let xyz = atoms.xyz;
         let bonded = bonds.map(|bonds| {
             let mean = [0, 1, 2].map(|axis| {

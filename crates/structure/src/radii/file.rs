@@ -24,15 +24,15 @@ const RADIUS_SPAN: u32 = 1900;
 
 /// A section of a file.
 #[derive(Clone, Copy, PartialEq)]
-enum Section {
+enum RadiiSection {
     Types,
     Atoms,
 }
 
-const SECTIONS: [(&str, Option<Section>); 3] = [
+const SECTIONS: [(&str, Option<RadiiSection>); 3] = [
     ("name:", None),
-    ("types:", Some(Section::Types)),
-    ("atoms:", Some(Section::Atoms)),
+    ("types:", Some(RadiiSection::Types)),
+    ("atoms:", Some(RadiiSection::Atoms)),
 ];
 
 /// A type of atoms: its radius in 0.001 A, and whether it is polar.
@@ -83,14 +83,14 @@ pub(super) fn parse(text: &str) -> Result<Vec<ListedAtom>> {
                 let fix = "start the file with the lines of the section \"types:\"";
                 return Err(at_line((message, fix)));
             }
-            Some(Section::Types) => {
+            Some(RadiiSection::Types) => {
                 let (name, kind) = parse_type(&fields).map_err(at_line)?;
                 if types.insert(name, kind).is_some_and(|other| other != kind) {
                     let message = format!("type {} is there twice", quoted(name));
                     return Err(at_line((message, "leave one out")));
                 }
             }
-            Some(Section::Atoms) => lines.push((number, fields)),
+            Some(RadiiSection::Atoms) => lines.push((number, fields)),
         }
     }
     if types.is_empty() || lines.is_empty() {

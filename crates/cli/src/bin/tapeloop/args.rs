@@ -51,13 +51,13 @@ Examples:
 NO_COLOR turns colours off. TAPELOOP_LOG (else RUST_LOG) sets what is logged: warn, info, debug.")]
 pub(super) struct Cli {
     #[command(subcommand)]
-    pub(super) command: Option<Command>,
+    pub(super) command: Option<CliCommand>,
     #[command(flatten)]
     pub(super) show: ShowArgs,
 }
 
 #[derive(Debug, Subcommand)]
-pub(super) enum Command {
+pub(super) enum CliCommand {
     /// Compute the features of structures and write them into tables.
     #[command(after_help = EXIT_CODES)]
     Run(Box<RunArgs>),
@@ -231,7 +231,7 @@ struct OutputArgs {
 }
 
 /// Where a run writes.
-pub(super) enum Target {
+pub(super) enum OutputTarget {
     Folder(PathBuf),
     /// The residues, to standard output, in the config's format.
     Stdout,
@@ -467,7 +467,7 @@ impl RunArgs {
     ///
     /// # Errors
     /// A key of the file or an option is not valid.
-    pub(super) fn resolve(mut self) -> Result<(Config, Target, ShownArgs)> {
+    pub(super) fn resolve(mut self) -> Result<(Config, OutputTarget, ShownArgs)> {
         let (config, mut inputs) = config_and_inputs(self.config, self.paths)?;
         self.overrides.take_feature_names(&mut inputs);
         inputs.extend(self.input);
@@ -498,9 +498,9 @@ impl RunArgs {
         }
         let config = Config::resolve(raw)?;
         let target = match (is_stdout, is_table) {
-            (true, true) => Target::Table(self.structures_max),
-            (true, false) => Target::Stdout,
-            (false, _) => Target::Folder(folder(&config)?),
+            (true, true) => OutputTarget::Table(self.structures_max),
+            (true, false) => OutputTarget::Stdout,
+            (false, _) => OutputTarget::Folder(folder(&config)?),
         };
         Ok((config, target, self.shown))
     }

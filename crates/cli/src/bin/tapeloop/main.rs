@@ -32,7 +32,7 @@ mod timeline;
 mod validate;
 mod waits;
 
-use args::{Cli, Command, FeaturesArgs, GraphArgs, KernelCommand};
+use args::{Cli, CliCommand, FeaturesArgs, GraphArgs, KernelCommand};
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::io::Write;
@@ -97,25 +97,25 @@ fn command(cli: Cli) -> Result<u8> {
         return run::run(cli.show.into_run());
     };
     match command {
-        Command::Run(args) => run::run(*args),
-        Command::Pack(args) => pack::pack(*args),
-        Command::Inspect(args) => inspect::inspect(&args),
-        Command::Features(args) => features(args),
-        Command::Methods(args) => methods::methods(&args),
-        Command::Paint(args) => paint::paint(*args),
-        Command::Validate(args) => validate::validate(*args),
-        Command::Bench(args) => bench::bench(&args),
-        Command::Graph(args) => graph(*args),
-        Command::Doctor(args) => {
+        CliCommand::Run(args) => run::run(*args),
+        CliCommand::Pack(args) => pack::pack(*args),
+        CliCommand::Inspect(args) => inspect::inspect(&args),
+        CliCommand::Features(args) => features(args),
+        CliCommand::Methods(args) => methods::methods(&args),
+        CliCommand::Paint(args) => paint::paint(*args),
+        CliCommand::Validate(args) => validate::validate(*args),
+        CliCommand::Bench(args) => bench::bench(&args),
+        CliCommand::Graph(args) => graph(*args),
+        CliCommand::Doctor(args) => {
             let (as_json, warm) = (args.json, args.warm);
             doctor::doctor(&args.resolve()?, as_json, warm)
         }
-        Command::Kernel(KernelCommand::New { path }) => new_kernel::new_kernel(&path),
-        Command::Devices(args) => devices::devices(args.json),
-        Command::Completions { shell } => generate::completions(shell),
-        Command::Man { folder } => generate::manual(&folder),
+        CliCommand::Kernel(KernelCommand::New { path }) => new_kernel::new_kernel(&path),
+        CliCommand::Devices(args) => devices::devices(args.json),
+        CliCommand::Completions { shell } => generate::completions(shell),
+        CliCommand::Man { folder } => generate::manual(&folder),
         #[cfg(target_os = "linux")]
-        Command::Worker => worker(),
+        CliCommand::Worker => worker(),
     }
 }
 

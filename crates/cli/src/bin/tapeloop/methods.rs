@@ -381,17 +381,17 @@ fn feature_keys() -> Vec<&'static str> {
 }
 
 /// A BibTeX entry.
-struct Reference {
+struct BibEntry {
     /// The words by which a feature's source cites it: "Lin et al. 2008".
     citation: String,
     text: &'static str,
 }
 
 /// The references of the features, as they were written down.
-fn references() -> impl Iterator<Item = Reference> {
+fn references() -> impl Iterator<Item = BibEntry> {
     REFERENCES.split("\n\n").filter_map(|text| {
         let text = text.trim();
-        Some(Reference {
+        Some(BibEntry {
             citation: citation(text)?,
             text,
         })

@@ -34,12 +34,12 @@ pub(super) enum Audience {
 }
 
 /// Shows progress until it is dropped. A thread that cannot be started shows nothing.
-pub(super) struct Progress {
+pub(super) struct ProgressDisplay {
     _count: Option<InputCount>,
     _display: Option<Stoppable>,
 }
 
-impl Progress {
+impl ProgressDisplay {
     /// Shows the progress of `counters`. Meanwhile a thread lists `items` a second time to count
     /// all inputs, for the remaining time.
     pub(super) fn start(
@@ -58,7 +58,7 @@ impl Progress {
             }
             display.clear();
         };
-        Progress {
+        ProgressDisplay {
             _count: InputCount::start(counters, items, trajectories, shard),
             _display: Stoppable::start("tapeloop-show", show),
         }

@@ -1,13 +1,13 @@
 //! `tapeloop run`.
 
-use super::args::{RunArgs, Target};
+use super::args::{OutputTarget, RunArgs};
 use super::bottleneck::Cores;
 use super::dry_run::describe;
-use super::progress::{Audience, Progress, start_engine};
+use super::progress::{Audience, ProgressDisplay, start_engine};
 use super::run_end::ended;
 use super::run_notes::{notes, warnings};
 use super::signals;
-use super::summary::{Outcome, listed};
+use super::summary::{RunOutcome, listed};
 use super::timeline::TimelineFolder;
 use super::waits::single_threads;
 use serde_json::{Value as Json, json};
@@ -50,29 +50,29 @@ pub(super) fn run(args: RunArgs) -> Result<u8> {
     let (config, target, shown) = args.resolve()?;
     let is_terminal = std::io::stderr().is_terminal();
     // A progress bar and rows on one terminal would mix.
-    let is_free = matches!(target, Target::Folder(_)) || !std::io::stdout().is_terminal();
+    let is_free = matches!(target, OutputTarget::Folder(_)) || !std::io::stdout().is_terminal();
     check_stdout(&target, &config, shown.json)?;
     let plan = Plan::new(config)?;
     check_printed(&target, &plan.config)?;
     if shown.dry_run {
         let format = plan.config.tables.format.name();
         let result = match &target {
-            Target::Folder(folder) => {
+            OutputTarget::Folder(folder) => {
                 let tables = listed(&plan.config.tables.written.names());
                 let folder = tapeloop_files::shown(folder);
                 format!("write the tables {tables} as {format} files to {folder}")
             }
-            Target::Stdout => {
+            OutputTarget::Stdout => {
                 let printed = printed_table(plan.config.tables.written);
                 let printed = printed.unwrap_or(OutputTable::RESIDUES).name();
                 format!("print the {printed} as {format}")
             }
-            Target::Table(_) => "print a table of the residues".to_owned(),
+            OutputTarget::Table(_) => "print a table of the residues".to_owned(),
         };
         say(&describe(&plan, &result, shown.verbose)?);
         return Ok(GOOD);
     }
-    if !matches!(target, Target::Folder(_)) {
+    if !matches!(target, OutputTarget::Folder(_)) {
         warn_of_unprinted(&plan);
     }
     let interrupted = if shown.resume {
@@ -124,9 +124,9 @@ pub(super) fn run(args: RunArgs) -> Result<u8> {
     let text = match &target {
         _ if shown.quiet => outcome.nothing_done(),
         _ if shown.verbose => outcome.summary(&plan, true),
-        Target::Folder(_) if is_terminal => outcome.summary(&plan, false),
-        Target::Folder(_) | Target::Stdout => outcome.problems(),
-        Target::Table(_) => outcome.problems_of_table() + &what_is_next(&outcome, &plan),
+        OutputTarget::Folder(_) if is_terminal => outcome.summary(&plan, false),
+        OutputTarget::Folder(_) | OutputTarget::Stdout => outcome.problems(),
+        OutputTarget::Table(_) => outcome.problems_of_table() + &what_is_next(&outcome, &plan),
     };
     if !text.is_empty() {
         complain(text.trim_end());
@@ -136,7 +136,7 @@ pub(super) fn run(args: RunArgs) -> Result<u8> {
 }
 
 /// How to get the structures that were not printed; empty if all were.
-fn what_is_next(outcome: &Outcome, plan: &Plan) -> String {
+fn what_is_next(outcome: &RunOutcome, plan: &Plan) -> String {
     if !outcome.is_cut {
         return String::new();
     }
@@ -152,8 +152,8 @@ fn what_is_next(outcome: &Outcome, plan: &Plan) -> String {
 
 /// What the output folder has of an earlier run. An
 /// [`ErrorKind::Config`](tapeloop::ErrorKind::Config) error if the results are no folder.
-fn find_earlier(plan: &Plan, target: &Target) -> Result<Found> {
-    let Target::Folder(folder) = target else {
+fn find_earlier(plan: &Plan, target: &OutputTarget) -> Result<Found> {
+    let OutputTarget::Folder(folder) = target else {
         let error = Error::config("--resume needs a folder of results");
         return Err(error.fix("name one with --output"));
     };
@@ -163,16 +163,16 @@ fn find_earlier(plan: &Plan, target: &Target) -> Result<Found> {
 
 /// Checks that there is a table to print. Else an
 /// [`ErrorKind::Config`](tapeloop::ErrorKind::Config) error.
-fn check_printed(target: &Target, config: &Config) -> Result<()> {
+fn check_printed(target: &OutputTarget, config: &Config) -> Result<()> {
     let printed = printed_table(config.tables.written);
     let error = match target {
-        Target::Stdout if printed.is_none() => {
+        OutputTarget::Stdout if printed.is_none() => {
             let written = listed(&config.tables.written.names());
             let message =
                 format!("standard output holds one table, and `tables.written` names {written}");
             Error::config(message).fix("leave one of them, or name a folder with --output")
         }
-        Target::Table(_) if printed != Some(OutputTable::RESIDUES) => {
+        OutputTarget::Table(_) if printed != Some(OutputTable::RESIDUES) => {
             let message = "--format table prints residues, which `tables.written` leaves out";
             Error::config(message).fix("give --format csv or json, or leave tables.written out")
         }
@@ -198,9 +198,9 @@ fn warn_of_unprinted(plan: &Plan) {
 
 /// Checks that standard output can hold what the run prints there. Else an
 /// [`ErrorKind::Config`](tapeloop::ErrorKind::Config) error.
-fn check_stdout(target: &Target, config: &Config, json: bool) -> Result<()> {
+fn check_stdout(target: &OutputTarget, config: &Config, json: bool) -> Result<()> {
     let format = config.tables.format;
-    if matches!(target, Target::Folder(_)) {
+    if matches!(target, OutputTarget::Folder(_)) {
         return Ok(());
     }
     if json {
@@ -208,7 +208,10 @@ fn check_stdout(target: &Target, config: &Config, json: bool) -> Result<()> {
             Error::config("--json prints the summary where the rows go, to standard output");
         return Err(error.fix("give --format json for rows as JSON, or name a folder with -o"));
     }
-    if matches!(target, Target::Stdout) && !format.is_text() && std::io::stdout().is_terminal() {
+    if matches!(target, OutputTarget::Stdout)
+        && !format.is_text()
+        && std::io::stdout().is_terminal()
+    {
         let format = format.name();
         let error = Error::config(format!(
             "standard output is a terminal, and {format} is binary"
@@ -222,7 +225,7 @@ fn check_stdout(target: &Target, config: &Config, json: bool) -> Result<()> {
 
 /// Where a run writes, and what it shows.
 pub(super) struct Destination<'a> {
-    pub(super) target: &'a Target,
+    pub(super) target: &'a OutputTarget,
     /// Whether the results of an earlier run may be replaced.
     pub(super) overwrite: bool,
     /// The run to go on with.
@@ -244,7 +247,7 @@ pub(super) fn compute(
     plan: &Plan,
     to: Destination<'_>,
     mut watch: Option<Watch<'_>>,
-) -> Result<Outcome> {
+) -> Result<RunOutcome> {
     let started = SystemTime::now();
     let clock = Instant::now();
     let cores_before = core_time(Threads::All);
@@ -257,8 +260,8 @@ pub(super) fn compute(
     // A run that goes on compares these. Only one with a folder can, and the digests read the size
     // and the time of each file.
     let digests = match to.target {
-        Target::Folder(_) => sources.digests(&reads),
-        Target::Stdout | Target::Table(_) => InputDigests::default(),
+        OutputTarget::Folder(_) => sources.digests(&reads),
+        OutputTarget::Stdout | OutputTarget::Table(_) => InputDigests::default(),
     };
     let interrupted = to.interrupted.as_ref();
     let committed =
@@ -266,23 +269,23 @@ pub(super) fn compute(
     sources.skip_computed(&committed.ranges)?;
     let interrupt = signals::listen()?;
     let tables = match to.target {
-        Target::Folder(_) => plan.tables_read(),
-        Target::Stdout | Target::Table(_) => TableName::ALL.to_vec(),
+        OutputTarget::Folder(_) => plan.tables_read(),
+        OutputTarget::Stdout | OutputTarget::Table(_) => TableName::ALL.to_vec(),
     };
     let mut engine = start_engine(plan, &tables, to.compiling)?;
     let timeline = plan.config.timeline.as_deref();
     let timeline = timeline.map(TimelineFolder::make).transpose()?;
     let header = RunHeader::new(plan, started);
     let folder = match (to.target, to.interrupted) {
-        (Target::Folder(_), Some(interrupted)) => Some(interrupted.open()?),
-        (Target::Folder(path), None) => Some(OutputFolder::claim(
+        (OutputTarget::Folder(_), Some(interrupted)) => Some(interrupted.open()?),
+        (OutputTarget::Folder(path), None) => Some(OutputFolder::claim(
             path,
             &plan.config.tables.written.names(),
             to.overwrite,
             &reads,
             header.config(),
         )?),
-        (Target::Stdout | Target::Table(_), _) => None,
+        (OutputTarget::Stdout | OutputTarget::Table(_), _) => None,
     };
     let counters = Arc::new(RunCounters::default());
     let rows = open_rows(plan, to.target, folder.as_ref());
@@ -313,9 +316,9 @@ pub(super) fn compute(
     let is_cut = AtomicBool::new(false);
     let streamed = {
         let items = &plan.config.input;
-        let _progress = to
-            .progress
-            .map(|audience| Progress::start(audience, &counters, items, &plan.trajectories, shard));
+        let _progress = to.progress.map(|audience| {
+            ProgressDisplay::start(audience, &counters, items, &plan.trajectories, shard)
+        });
         let inputs = tapeloop_cli::reading::inputs(
             sources,
             plan.config.reading,
@@ -325,7 +328,7 @@ pub(super) fn compute(
             plan.annotations.as_ref(),
         );
         let mut left = match to.target {
-            Target::Table(Some(structures_max)) => *structures_max,
+            OutputTarget::Table(Some(structures_max)) => *structures_max,
             _ => usize::MAX,
         };
         // Looks at one input more than it takes, to know whether there is one.
@@ -370,7 +373,7 @@ pub(super) fn compute(
         Ok(tables) => (tables, error),
         Err(unreadable) => (Vec::new(), error.or(Some(unreadable))),
     };
-    let mut outcome = Outcome {
+    let mut outcome = RunOutcome {
         elapsed,
         cores: Cores {
             threads: plan.pool.current_num_threads(),
@@ -436,7 +439,7 @@ pub(super) fn compute(
         match folder.finish(&outcome.record, outcome.has_succeeded()) {
             Ok(folder) => {
                 outcome.keeps_earlier =
-                    matches!(to.target, Target::Folder(named) if *named != folder);
+                    matches!(to.target, OutputTarget::Folder(named) if *named != folder);
                 outcome.folder = Some(folder);
             }
             // The first error is the cause: a full disk fails `run.json` too.
@@ -448,7 +451,7 @@ pub(super) fn compute(
 
 /// Whether the reader of standard output closed it, as `| head` does. The run ends, and nothing is
 /// wrong.
-fn closes_stdout(outcome: &Outcome) -> bool {
+fn closes_stdout(outcome: &RunOutcome) -> bool {
     let kind = outcome.error.as_ref().and_then(Error::io_kind);
     outcome.folder.is_none() && kind == Some(ErrorKind::BrokenPipe)
 }
@@ -496,7 +499,7 @@ fn without_expected_suspects(
 
 /// Opens where rows go: a table on the terminal, tables on standard output, or tables in the
 /// folder.
-fn open_rows(plan: &Plan, target: &Target, folder: Option<&OutputFolder>) -> Rows {
+fn open_rows(plan: &Plan, target: &OutputTarget, folder: Option<&OutputFolder>) -> Rows {
     let Config {
         features, tables, ..
     } = &plan.config;
@@ -504,7 +507,9 @@ fn open_rows(plan: &Plan, target: &Target, folder: Option<&OutputFolder>) -> Row
     let sources = column_sources(plan, &columns);
     let (provenance, pool) = (plan.provenance(), Arc::clone(&plan.pool));
     match (target, folder) {
-        (Target::Table(_), _) => Rows::Terminal(TerminalTable::new(&columns(TableName::Residues))),
+        (OutputTarget::Table(_), _) => {
+            Rows::Terminal(TerminalTable::new(&columns(TableName::Residues)))
+        }
         (_, None) => Rows::Tables(Tables::to_stdout(*tables, &sources, &provenance, pool)),
         (_, Some(folder)) => Rows::Tables(Tables::new(
             folder.path(),

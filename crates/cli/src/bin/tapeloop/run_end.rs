@@ -1,6 +1,6 @@
 //! What `run.json` says of a run that has ended.
 
-use super::summary::Outcome;
+use super::summary::RunOutcome;
 use super::waits::threads_json;
 use serde_json::{Map, Value as Json, json};
 use tapeloop::error::Error;
@@ -12,7 +12,7 @@ use tapeloop_cli::run_json::{RunHeader, object};
 use tapeloop_cli::tables::ColumnStatistics;
 
 /// `run.json` of a run that has ended.
-pub(super) fn ended(header: RunHeader, plan: &Plan, outcome: &Outcome) -> Json {
+pub(super) fn ended(header: RunHeader, plan: &Plan, outcome: &RunOutcome) -> Json {
     let stages = outcome
         .stages()
         .map(|(name, seconds)| (name, json!(seconds)));

@@ -30,7 +30,7 @@ use tapeloop_files::shown;
 const BOUND_TIME_MIN: Duration = Duration::from_secs(1);
 
 /// How a run went.
-pub(super) struct Outcome {
+pub(super) struct RunOutcome {
     pub(super) elapsed: Duration,
     pub(super) counts: RunCounts,
     /// What the annotations matched.
@@ -72,7 +72,7 @@ pub(super) struct Outcome {
     pub(super) record: Json,
 }
 
-impl Outcome {
+impl RunOutcome {
     /// A rate over the whole run.
     pub(super) fn per_second(&self, count: u64) -> f64 {
         count as f64 / self.elapsed.as_secs_f64().max(1e-9)

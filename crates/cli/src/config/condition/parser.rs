@@ -10,7 +10,7 @@
 
 use super::super::column_hint::column_hint;
 use super::super::features::feature_of_column;
-use super::{Condition, FRAME_KEYS, Literal, Node, OTHER_NAMES, Test, ValueType};
+use super::{Condition, ConditionNode, FRAME_KEYS, Literal, OTHER_NAMES, Test, ValueType};
 use half::f16;
 use tapeloop::error::{Error, Result};
 use tapeloop::features::TableName;
@@ -21,7 +21,7 @@ const DEPTH_MAX: usize = 64;
 
 /// A piece of the text.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Token<'a> {
+enum ConditionToken<'a> {
     /// A column, or a word such as `and`.
     Word(&'a str),
     Number(&'a str),
@@ -45,7 +45,7 @@ pub(super) fn parse(text: &str, columns: &[(&str, ValueType)]) -> Result<Conditi
         named: Vec::new(),
     };
     let root = parser.parse_any()?;
-    if parser.token() != Token::End {
+    if parser.token() != ConditionToken::End {
         return Err(parser.unexpected("`and`, `or` or the end"));
     }
     Ok(Condition {
@@ -56,7 +56,7 @@ pub(super) fn parse(text: &str, columns: &[(&str, ValueType)]) -> Result<Conditi
 }
 
 /// The tokens, each with the number of its first character, from 1.
-fn tokens<'a>(text: &'a str) -> Result<Vec<(usize, Token<'a>)>> {
+fn tokens<'a>(text: &'a str) -> Result<Vec<(usize, ConditionToken<'a>)>> {
     let mut tokens = Vec::new();
     let (mut rest, mut position) = (text, 1);
     loop {
@@ -64,23 +64,23 @@ fn tokens<'a>(text: &'a str) -> Result<Vec<(usize, Token<'a>)>> {
         position += rest[..spaces].chars().count();
         rest = &rest[spaces..];
         let Some(first) = rest.chars().next() else {
-            tokens.push((position, Token::End));
+            tokens.push((position, ConditionToken::End));
             return Ok(tokens);
         };
         let sign = SIGNS.into_iter().find(|sign| rest.starts_with(sign));
         let is_word_char = |char: char| char.is_ascii_alphanumeric() || char == '_';
-        let (length, token): (usize, fn(&'a str) -> Token<'a>) = match first {
-            'a'..='z' | 'A'..='Z' | '_' => (length_while(rest, is_word_char), Token::Word),
-            '0'..='9' | '.' | '+' | '-' => (number_length(rest), Token::Number),
+        let (length, token): (usize, fn(&'a str) -> ConditionToken<'a>) = match first {
+            'a'..='z' | 'A'..='Z' | '_' => (length_while(rest, is_word_char), ConditionToken::Word),
+            '0'..='9' | '.' | '+' | '-' => (number_length(rest), ConditionToken::Number),
             '\'' | '"' => match quoted_length(rest, first) {
-                Some(length) => (length, Token::Quoted),
+                Some(length) => (length, ConditionToken::Quoted),
                 None => {
                     let fix = "end it with the quote that it begins with";
                     return Err(error_at(position, "a text without an end").fix(fix));
                 }
             },
             _ => match sign {
-                Some(sign) => (sign.len(), Token::Sign),
+                Some(sign) => (sign.len(), ConditionToken::Sign),
                 None => {
                     let message = format!("`{}` has no meaning here", excerpt(first.to_string()));
                     let fix = match first {
@@ -127,7 +127,7 @@ fn quoted_length(text: &str, quote: char) -> Option<usize> {
     }
 }
 
-/// The text of a [`Token::Quoted`].
+/// The text of a [`ConditionToken::Quoted`].
 fn unquoted(quoted: &str) -> String {
     let (quote, inner) = (&quoted[..1], &quoted[1..quoted.len() - 1]);
     inner.replace(&quote.repeat(2), quote)
@@ -138,7 +138,7 @@ fn error_at(position: usize, message: &str) -> Error {
 }
 
 struct Parser<'a> {
-    tokens: Vec<(usize, Token<'a>)>,
+    tokens: Vec<(usize, ConditionToken<'a>)>,
     next: usize,
     /// Parentheses and `not` around the next token.
     depth: usize,
@@ -148,7 +148,7 @@ struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    fn token(&self) -> Token<'a> {
+    fn token(&self) -> ConditionToken<'a> {
         self.tokens[self.next].1
     }
 
@@ -156,7 +156,7 @@ impl<'a> Parser<'a> {
         self.tokens[self.next].0
     }
 
-    /// Goes to the next token. The last one, [`Token::End`], stays.
+    /// Goes to the next token. The last one, [`ConditionToken::End`], stays.
     fn advance(&mut self) {
         self.next = (self.next + 1).min(self.tokens.len() - 1);
     }
@@ -164,7 +164,7 @@ impl<'a> Parser<'a> {
     /// Takes the token if it is this word, in upper or lower case. Returns whether it is.
     fn takes_word(&mut self, word: &str) -> bool {
         let is_word =
-            matches!(self.token(), Token::Word(found) if found.eq_ignore_ascii_case(word));
+            matches!(self.token(), ConditionToken::Word(found) if found.eq_ignore_ascii_case(word));
         if is_word {
             self.advance();
         }
@@ -173,7 +173,7 @@ impl<'a> Parser<'a> {
 
     /// Takes the token if it is this sign. Returns whether it is.
     fn takes_sign(&mut self, sign: &str) -> bool {
-        let is_sign = self.token() == Token::Sign(sign);
+        let is_sign = self.token() == ConditionToken::Sign(sign);
         if is_sign {
             self.advance();
         }
@@ -196,32 +196,35 @@ impl<'a> Parser<'a> {
     /// The token, for messages.
     fn found(&self) -> String {
         match self.token() {
-            Token::Word(text) | Token::Number(text) | Token::Quoted(text) | Token::Sign(text) => {
+            ConditionToken::Word(text)
+            | ConditionToken::Number(text)
+            | ConditionToken::Quoted(text)
+            | ConditionToken::Sign(text) => {
                 format!("`{}`", excerpt(text))
             }
-            Token::End => "the end".to_owned(),
+            ConditionToken::End => "the end".to_owned(),
         }
     }
 
-    fn parse_any(&mut self) -> Result<Node> {
+    fn parse_any(&mut self) -> Result<ConditionNode> {
         let mut parts = vec![self.parse_all()?];
         while self.takes_word("or") {
             parts.push(self.parse_all()?);
         }
-        Ok(one_or(parts, Node::Any))
+        Ok(one_or(parts, ConditionNode::Any))
     }
 
-    fn parse_all(&mut self) -> Result<Node> {
+    fn parse_all(&mut self) -> Result<ConditionNode> {
         let mut parts = vec![self.parse_part()?];
         while self.takes_word("and") {
             parts.push(self.parse_part()?);
         }
-        Ok(one_or(parts, Node::All))
+        Ok(one_or(parts, ConditionNode::All))
     }
 
     /// Parses a test, a negation, or a condition in parentheses. The depth is limited, as each
     /// level is a call on the stack.
-    fn parse_part(&mut self) -> Result<Node> {
+    fn parse_part(&mut self) -> Result<ConditionNode> {
         let position = self.position();
         let is_not = self.takes_word("not");
         if !is_not && !self.takes_sign("(") {
@@ -245,14 +248,14 @@ impl<'a> Parser<'a> {
     }
 
     /// Parses a test of one column.
-    fn parse_test(&mut self) -> Result<Node> {
+    fn parse_test(&mut self) -> Result<ConditionNode> {
         let (name, value_type) = self.parse_column()?;
         let index = self.named.iter().position(|known| known == name);
         let index = index.unwrap_or_else(|| {
             self.named.push(name.to_owned());
             self.named.len() - 1
         });
-        let test = |test| Node::Test(index, test);
+        let test = |test| ConditionNode::Test(index, test);
         if self.takes_word("is") {
             let is_not = self.takes_word("not");
             if !self.takes_word("null") {
@@ -289,7 +292,7 @@ impl<'a> Parser<'a> {
         }
         let position = self.position();
         let sign = match self.token() {
-            Token::Sign(sign @ ("==" | "!=" | "<" | "<=" | ">" | ">=")) => sign,
+            ConditionToken::Sign(sign @ ("==" | "!=" | "<" | "<=" | ">" | ">=")) => sign,
             _ if value_type == ValueType::Flag => {
                 return Ok(test(Test::OneOf(vec![Literal::Flag(true)])));
             }
@@ -313,7 +316,7 @@ impl<'a> Parser<'a> {
 
     /// The column that the token names, and the type of its values.
     fn parse_column(&mut self) -> Result<(&'a str, ValueType)> {
-        let Token::Word(word) = self.token() else {
+        let ConditionToken::Word(word) = self.token() else {
             return Err(self.unexpected("a column"));
         };
         let other = OTHER_NAMES.iter().find(|(other, _)| *other == word);
@@ -346,13 +349,18 @@ impl<'a> Parser<'a> {
     /// A value for the column `name`.
     fn parse_literal(&mut self, name: &str, value_type: ValueType) -> Result<Literal> {
         let literal = match (value_type, self.token()) {
-            (ValueType::Text, Token::Quoted(text)) => Some(Literal::Text(unquoted(text))),
-            (ValueType::Flag, Token::Word(word)) => match word.to_ascii_lowercase().as_str() {
-                "true" => Some(Literal::Flag(true)),
-                "false" => Some(Literal::Flag(false)),
-                _ => None,
-            },
-            (ValueType::Integer | ValueType::Real | ValueType::Half, Token::Number(text)) => {
+            (ValueType::Text, ConditionToken::Quoted(text)) => Some(Literal::Text(unquoted(text))),
+            (ValueType::Flag, ConditionToken::Word(word)) => {
+                match word.to_ascii_lowercase().as_str() {
+                    "true" => Some(Literal::Flag(true)),
+                    "false" => Some(Literal::Flag(false)),
+                    _ => None,
+                }
+            }
+            (
+                ValueType::Integer | ValueType::Real | ValueType::Half,
+                ConditionToken::Number(text),
+            ) => {
                 let exact = text.parse::<f64>().ok().filter(|number| number.is_finite());
                 let single = text.parse::<f32>().unwrap_or(f32::NAN);
                 exact.map(|exact| {
@@ -379,12 +387,15 @@ impl<'a> Parser<'a> {
     }
 }
 
-fn not(node: Node) -> Node {
-    Node::Not(Box::new(node))
+fn not(node: ConditionNode) -> ConditionNode {
+    ConditionNode::Not(Box::new(node))
 }
 
 /// The only one of the parts, or all of them as one node.
-fn one_or(mut parts: Vec<Node>, many: fn(Vec<Node>) -> Node) -> Node {
+fn one_or(
+    mut parts: Vec<ConditionNode>,
+    many: fn(Vec<ConditionNode>) -> ConditionNode,
+) -> ConditionNode {
     match parts.len() {
         1 => parts.remove(0),
         _ => many(parts),

@@ -18,8 +18,8 @@ fn parse(text: &str) -> Result<Condition> {
 }
 
 /// The condition with a pair of parentheses around each part, and its columns by index.
-fn shown(node: &Node) -> String {
-    let join = |nodes: &[Node], word: &str| {
+fn shown(node: &ConditionNode) -> String {
+    let join = |nodes: &[ConditionNode], word: &str| {
         let parts: Vec<String> = nodes.iter().map(shown).collect();
         format!("({})", parts.join(word))
     };
@@ -29,14 +29,16 @@ fn shown(node: &Node) -> String {
         Literal::Flag(flag) => flag.to_string(),
     };
     match node {
-        Node::All(nodes) => join(nodes, " and "),
-        Node::Any(nodes) => join(nodes, " or "),
-        Node::Not(node) => format!("(not {})", shown(node)),
-        Node::Test(column, Test::IsNull) => format!("{column} null"),
-        Node::Test(column, Test::Less(literal)) => format!("{column}<{}", value(literal)),
-        Node::Test(column, Test::Greater(literal)) => format!("{column}>{}", value(literal)),
-        Node::Test(column, Test::Contains(part)) => format!("{column} has {part:?}"),
-        Node::Test(column, Test::OneOf(literals)) => {
+        ConditionNode::All(nodes) => join(nodes, " and "),
+        ConditionNode::Any(nodes) => join(nodes, " or "),
+        ConditionNode::Not(node) => format!("(not {})", shown(node)),
+        ConditionNode::Test(column, Test::IsNull) => format!("{column} null"),
+        ConditionNode::Test(column, Test::Less(literal)) => format!("{column}<{}", value(literal)),
+        ConditionNode::Test(column, Test::Greater(literal)) => {
+            format!("{column}>{}", value(literal))
+        }
+        ConditionNode::Test(column, Test::Contains(part)) => format!("{column} has {part:?}"),
+        ConditionNode::Test(column, Test::OneOf(literals)) => {
             let values: Vec<String> = literals.iter().map(value).collect();
             format!("{column}={}", values.join("|"))
         }
@@ -113,7 +115,7 @@ fn a_quote_in_a_text_is_doubled() {
 #[test]
 fn numbers_are_rounded_as_the_columns_values_are() {
     let number = |text: &str| match parse(text).unwrap().root {
-        Node::Test(_, Test::OneOf(literals)) => literals[0].clone(),
+        ConditionNode::Test(_, Test::OneOf(literals)) => literals[0].clone(),
         other => panic!("{other:?}"),
     };
     assert_eq!(number("plddt == 0.1"), Literal::Number(f64::from(0.1_f32)));

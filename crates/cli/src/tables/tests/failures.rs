@@ -1,7 +1,7 @@
 //! What fails in a task of the pool, or in a file, ends the tables with its error, and no part of
 //! the failed number has its name.
 
-use super::super::column::Column;
+use super::super::column::TableColumn;
 use super::*;
 use std::sync::mpsc;
 use std::thread;
@@ -34,7 +34,7 @@ fn write_some(mut tables: Tables) -> Result<()> {
 }
 
 /// Puts a column into a table.
-fn put_column(tables: &mut Tables, table: usize, column: Column) {
+fn put_column(tables: &mut Tables, table: usize, column: TableColumn) {
     let name = OutputTable::ALL[table];
     let mut columns =
         columns::columns(name, &ColumnSources::of_features(&decls), SETTINGS.optional);
@@ -43,8 +43,8 @@ fn put_column(tables: &mut Tables, table: usize, column: Column) {
 }
 
 /// A column whose values cannot be gathered.
-fn broken() -> Column {
-    Column::integer("broken", "", |_, _| panic!("no value"))
+fn broken() -> TableColumn {
+    TableColumn::integer("broken", "", |_, _| panic!("no value"))
 }
 
 #[test]
@@ -128,7 +128,11 @@ fn a_part_that_fails_on_its_way_to_the_disk_says_so_once() {
 fn an_error_of_a_format_ends_the_tables_and_leaves_no_part() {
     let [_, settings, ..] = formats();
     let (folder, mut tables) = start(settings, 2);
-    put_column(&mut tables, 0, Column::integer("broken", "", |_, _| None));
+    put_column(
+        &mut tables,
+        0,
+        TableColumn::integer("broken", "", |_, _| None),
+    );
     let error = within_a_minute(|| write_some(tables)).unwrap_err();
     assert!(error.to_string().contains("non-nullable"), "{error}");
     for name in folders() {

@@ -20,8 +20,8 @@ fn all_settings() -> Vec<TableSettings> {
     };
     let mut all = formats().to_vec();
     for format in [TableFormat::Parquet, TableFormat::Arrow] {
-        all.push(packed(format, Compression::Lz4));
-        all.push(packed(format, Compression::Zstd(3)));
+        all.push(packed(format, TableCompression::Lz4));
+        all.push(packed(format, TableCompression::Zstd(3)));
     }
     all
 }
@@ -171,9 +171,9 @@ fn statistics_do_not_depend_on_the_format() {
 #[test]
 fn a_compression_is_that_of_every_column_but_integers() {
     for (compression, codec) in [
-        (Compression::None, Codec::UNCOMPRESSED),
-        (Compression::Lz4, Codec::LZ4_RAW),
-        (Compression::Zstd(9), Codec::ZSTD(Default::default())),
+        (TableCompression::None, Codec::UNCOMPRESSED),
+        (TableCompression::Lz4, Codec::LZ4_RAW),
+        (TableCompression::Zstd(9), Codec::ZSTD(Default::default())),
     ] {
         let settings = TableSettings {
             compression,
@@ -206,8 +206,8 @@ fn a_compression_is_that_of_every_column_but_integers() {
             .unwrap()
             .len()
     };
-    let plain = bytes(Compression::None);
-    for compression in [Compression::Lz4, Compression::Zstd(3)] {
+    let plain = bytes(TableCompression::None);
+    for compression in [TableCompression::Lz4, TableCompression::Zstd(3)] {
         assert!(bytes(compression) < plain, "{compression:?}");
     }
 }

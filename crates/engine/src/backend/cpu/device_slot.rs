@@ -1,8 +1,8 @@
 //! A slot of the CPU backend: it queues work, and gives it to the pool or runs it when it is polled.
 
-use super::Shared;
-use super::memory::{Adopted, Location, in_own, own_address};
-use super::work::{CheckedOp, Memory, Work};
+use super::CpuShared;
+use super::memory::{Adopted, MemoryPlace, in_own, own_address};
+use super::work::{CheckedOp, QueuedWork, WorkMemory};
 use crate::backend::graphs::{Graphs, check_same_build};
 use crate::backend::storage::Storage;
 use crate::backend::twin_launch::check_words;
@@ -28,21 +28,21 @@ struct Graph {
 }
 
 /// What the pool returns: the slot's memory, and the error of the work.
-type Ended = (Memory, Result<()>);
+type Ended = (WorkMemory, Result<()>);
 
 pub(super) struct CpuSlot {
     id: DeviceSlotId,
     /// The size of each buffer in bytes.
     sizes: Vec<usize>,
     /// `None` while the pool works on it.
-    memory: Option<Memory>,
+    memory: Option<WorkMemory>,
     /// Each task on the pool has a clone of it.
     ended_sender: Sender<Ended>,
     ended_receiver: Receiver<Ended>,
     adopted: Adopted,
-    shared: Arc<Shared>,
+    shared: Arc<CpuShared>,
     graphs: Graphs<Graph>,
-    queue: Vec<Work>,
+    queue: Vec<QueuedWork>,
     /// Timestamps of work whose end a wait or a poll has reported.
     timestamps: Timestamps,
     /// The error of work that ran before it was waited for.
@@ -52,7 +52,7 @@ pub(super) struct CpuSlot {
 }
 
 impl CpuSlot {
-    pub(super) fn new(buffers: Vec<Storage>, shared: Arc<Shared>) -> Self {
+    pub(super) fn new(buffers: Vec<Storage>, shared: Arc<CpuShared>) -> Self {
         // The pool has one task of a slot at a time.
         let (ended_sender, ended_receiver) = bounded(1);
         CpuSlot {
@@ -61,7 +61,7 @@ impl CpuSlot {
                 .iter()
                 .map(|buffer| buffer.as_slice().len())
                 .collect(),
-            memory: Some(Memory::new(buffers)),
+            memory: Some(WorkMemory::new(buffers)),
             ended_sender,
             ended_receiver,
             adopted: Adopted::default(),
@@ -76,16 +76,16 @@ impl CpuSlot {
 
     /// Where `bytes` bytes at `address` are: in a buffer of the slot, or in an allocation that the
     /// slot has adopted. Anything else is an error, also bytes that only begin there.
-    fn locate(&self, address: u64, bytes: usize) -> Result<Location> {
+    fn locate(&self, address: u64, bytes: usize) -> Result<MemoryPlace> {
         if let Some((index, offset)) = in_own(address)
             && let Some(size) = self.sizes.get(index)
             && offset <= *size
             && bytes <= size - offset
         {
-            return Ok(Location::Own { index, offset });
+            return Ok(MemoryPlace::Own { index, offset });
         }
         let allocation = self.adopted.find(address, bytes)?;
-        Ok(Location::Allocation {
+        Ok(MemoryPlace::Allocation {
             allocation: allocation.address(),
             offset: (address - allocation.address()) as usize,
         })
@@ -107,7 +107,7 @@ impl CpuSlot {
         self.shared.id.check_process()?;
         let mut uses = Vec::new();
         let mut touch = |address: u64, bytes: usize, access: Access| -> Result<()> {
-            if let Location::Allocation { .. } = self.locate(address, bytes)? {
+            if let MemoryPlace::Allocation { .. } = self.locate(address, bytes)? {
                 uses.push((self.adopted.find(address, bytes)?.clone(), access));
             }
             Ok(())
@@ -188,7 +188,7 @@ impl CpuSlot {
     /// Waits until the pool has ended its work on the slot's memory, and returns the memory. A thread of
     /// the pool runs other tasks of the pool meanwhile. The next [`DeviceSlot::wait`] returns the work's
     /// error.
-    fn wait_for_memory(&mut self) -> &mut Memory {
+    fn wait_for_memory(&mut self) -> &mut WorkMemory {
         if self.memory.is_none() {
             let pool = self.shared.pool.as_ref();
             let pool = pool.expect("the pool has the slot's memory");
@@ -253,9 +253,9 @@ impl CpuSlot {
 }
 
 /// Whether the work takes longer than handing it to another thread, by the bytes of its uploads.
-fn takes_long(queue: &[Work]) -> bool {
+fn takes_long(queue: &[QueuedWork]) -> bool {
     let mut uploaded = 0;
-    queue.iter().flat_map(Work::ops).any(|op| {
+    queue.iter().flat_map(QueuedWork::ops).any(|op| {
         if let Op::Upload { bytes, .. } = op {
             uploaded += bytes;
         }
@@ -321,7 +321,7 @@ unsafe impl DeviceSlot for CpuSlot {
         self.shared.calls.add(Call::Submission);
         self.check_abandoned()?;
         self.lease(std::slice::from_ref(&step))?;
-        self.queue.push(Work::Op(step));
+        self.queue.push(QueuedWork::Op(step));
         Ok(())
     }
 
@@ -393,7 +393,7 @@ unsafe impl DeviceSlot for CpuSlot {
         self.check_abandoned()?;
         let steps = Arc::clone(&self.graphs.get_mut(graph)?.steps);
         self.lease(&steps)?;
-        self.queue.push(Work::Graph(steps));
+        self.queue.push(QueuedWork::Graph(steps));
         Ok(())
     }
 

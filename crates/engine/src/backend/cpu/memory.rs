@@ -95,7 +95,7 @@ pub(super) fn allocate(key: AllocationKey, space: Space, bytes: usize) -> Result
 
 /// The memory at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Location {
+pub(super) enum MemoryPlace {
     /// Inside a slot's own buffer.
     Own { index: usize, offset: usize },
     /// Inside the allocation that starts at `allocation`.
@@ -154,9 +154,9 @@ impl Leases {
     }
 
     /// The location of `address` in a leased allocation.
-    pub(super) fn locate(&self, address: u64) -> Location {
+    pub(super) fn locate(&self, address: u64) -> MemoryPlace {
         let (&allocation, _) = self.0.range(..=address).next_back().expect("leased");
-        Location::Allocation {
+        MemoryPlace::Allocation {
             allocation,
             offset: (address - allocation) as usize,
         }

@@ -23,11 +23,11 @@ use std::sync::Arc;
 /// Runs the twins on a thread pool.
 pub struct CpuBackend {
     device: DeviceInfo,
-    shared: Arc<Shared>,
+    shared: Arc<CpuShared>,
 }
 
 /// The state that slots share.
-struct Shared {
+struct CpuShared {
     id: BackendId,
     allocation_key: AllocationKey,
     /// The pool that runs twins; `None` to run them on the thread that waits.
@@ -67,7 +67,7 @@ impl CpuBackend {
                 shares_host_memory: true,
                 ..DeviceInfo::new("cpu", processor_name())
             },
-            shared: Arc::new(Shared {
+            shared: Arc::new(CpuShared {
                 id: BackendId::new(),
                 allocation_key: AllocationKey::new(),
                 pool,

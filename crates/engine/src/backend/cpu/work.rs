@@ -1,9 +1,9 @@
 //! The work of a slot, and the memory that it runs on. Both move to the pool together.
 
-use super::Shared;
-use super::memory::{Leases, Location, in_own};
+use super::CpuShared;
+use super::memory::{Leases, MemoryPlace, in_own};
 use crate::backend::storage::Storage;
-use crate::backend::twin_launch::Launch;
+use crate::backend::twin_launch::TwinCall;
 use crate::backend::{Allocation, FunctionId, Op, TIMESTAMPS, Timestamps, host_ns};
 use crate::error::Result;
 use crate::record::Access;
@@ -18,31 +18,31 @@ pub(super) struct CheckedOp {
 }
 
 /// What was given to a slot's queue.
-pub(super) enum Work {
+pub(super) enum QueuedWork {
     Op(CheckedOp),
     Graph(Arc<Vec<CheckedOp>>),
 }
 
-impl Work {
+impl QueuedWork {
     pub(super) fn ops(&self) -> impl Iterator<Item = &Op> {
         let checked = match self {
-            Work::Op(op) => std::slice::from_ref(op),
-            Work::Graph(ops) => ops,
+            QueuedWork::Op(op) => std::slice::from_ref(op),
+            QueuedWork::Graph(ops) => ops,
         };
         checked.iter().map(|checked| &checked.op)
     }
 }
 
 /// The memory that work runs on.
-pub(super) struct Memory {
+pub(super) struct WorkMemory {
     pub(super) buffers: Vec<Storage>,
     pub(super) leases: Leases,
     pub(super) timestamps: Timestamps,
 }
 
-impl Memory {
+impl WorkMemory {
     pub(super) fn new(buffers: Vec<Storage>) -> Self {
-        Memory {
+        WorkMemory {
             buffers,
             leases: Leases::default(),
             timestamps: [None; TIMESTAMPS],
@@ -55,8 +55,8 @@ impl Memory {
     /// # Errors
     /// [`ErrorKind::Kernel`](crate::ErrorKind::Kernel) if a twin panics, and
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a function that does not exist.
-    pub(super) fn run_all(&mut self, queue: &[Work], shared: &Shared) -> Result<()> {
-        let ops = || queue.iter().flat_map(Work::ops);
+    pub(super) fn run_all(&mut self, queue: &[QueuedWork], shared: &CpuShared) -> Result<()> {
+        let ops = || queue.iter().flat_map(QueuedWork::ops);
         let has_twins = ops().any(|op| matches!(op, Op::Launch { .. }));
         let mut run = || ops().try_for_each(|op| self.run(op, shared));
         match &shared.pool {
@@ -66,7 +66,7 @@ impl Memory {
     }
 
     /// Runs one operation, whose addresses were checked when it was queued, on this thread.
-    fn run(&mut self, op: &Op, shared: &Shared) -> Result<()> {
+    fn run(&mut self, op: &Op, shared: &CpuShared) -> Result<()> {
         match op {
             &Op::Upload {
                 host,
@@ -109,7 +109,7 @@ impl Memory {
         function: FunctionId,
         grid: [u32; 3],
         args: &[u64],
-        shared: &Shared,
+        shared: &CpuShared,
     ) -> Result<()> {
         let kernel = shared.functions.get(function)?;
         // Where each pointer points to, in the order of the memory: a slot has many more buffers than a
@@ -117,17 +117,17 @@ impl Memory {
         let (mut in_slot, mut leased) = (Vec::new(), Vec::new());
         for (index, pointer) in kernel.pointers().enumerate() {
             match self.locate_leased(args[pointer.word]) {
-                Location::Own {
+                MemoryPlace::Own {
                     index: buffer,
                     offset,
                 } => in_slot.push((buffer, offset, index)),
-                Location::Allocation { allocation, offset } => {
+                MemoryPlace::Allocation { allocation, offset } => {
                     leased.push((allocation, offset, index));
                 }
             }
         }
         in_slot.sort_unstable();
-        let mut launch = Launch::new(&kernel, grid, args);
+        let mut launch = TwinCall::new(&kernel, grid, args);
         let mut pointers = Vec::new();
         let (mut buffers, mut passed) = (self.buffers.iter_mut(), 0);
         for same in in_slot.chunk_by(|one, other| one.0 == other.0) {
@@ -156,27 +156,29 @@ impl Memory {
     }
 
     /// The memory at an address that the slot has checked.
-    fn locate_leased(&self, address: u64) -> Location {
+    fn locate_leased(&self, address: u64) -> MemoryPlace {
         match in_own(address) {
-            Some((index, offset)) => Location::Own { index, offset },
+            Some((index, offset)) => MemoryPlace::Own { index, offset },
             None => self.leases.locate(address),
         }
     }
 
     /// The bytes of a location from its offset on, to write.
-    fn bytes_mut(&mut self, location: Location) -> &mut [u8] {
+    fn bytes_mut(&mut self, location: MemoryPlace) -> &mut [u8] {
         match location {
-            Location::Own { index, offset } => &mut self.buffers[index].as_mut_slice()[offset..],
-            Location::Allocation { allocation, offset } => {
+            MemoryPlace::Own { index, offset } => &mut self.buffers[index].as_mut_slice()[offset..],
+            MemoryPlace::Allocation { allocation, offset } => {
                 &mut self.leases.bytes_mut(allocation)[offset..]
             }
         }
     }
 
-    fn bytes(&self, location: Location) -> &[u8] {
+    fn bytes(&self, location: MemoryPlace) -> &[u8] {
         match location {
-            Location::Own { index, offset } => &self.buffers[index].as_slice()[offset..],
-            Location::Allocation { allocation, offset } => &self.leases.bytes(allocation)[offset..],
+            MemoryPlace::Own { index, offset } => &self.buffers[index].as_slice()[offset..],
+            MemoryPlace::Allocation { allocation, offset } => {
+                &self.leases.bytes(allocation)[offset..]
+            }
         }
     }
 

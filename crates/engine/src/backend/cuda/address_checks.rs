@@ -1,7 +1,7 @@
 //! Checks that operations use only memory of the slot and of adopted allocations.
 
-use super::allocations::{Allocations, Use, add_use};
-use super::module::{Function, Functions};
+use super::allocations::{AllocationUse, SlotAllocations, add_use};
+use super::module::{Function, LoadedFunctions};
 use super::slot_memory::SlotMemory;
 use super::stream::Stream;
 use super::timestamps::Timestamps;
@@ -26,7 +26,7 @@ pub(super) struct Checked<'a> {
     function: Option<Function>,
     /// The event of a timestamp, which outlives the slot's streams and graphs.
     event: Option<sys::CUevent>,
-    uses: Vec<Use>,
+    uses: Vec<AllocationUse>,
 }
 
 /// Refuses an operation on memory that is not the slot's own or adopted.
@@ -37,8 +37,8 @@ pub(super) struct Checked<'a> {
 pub(super) fn check<'a>(
     op: &'a Op,
     share: &SlotMemory,
-    allocations: &Allocations,
-    functions: &Functions,
+    allocations: &SlotAllocations,
+    functions: &LoadedFunctions,
     timestamps: &Timestamps,
 ) -> Result<Checked<'a>> {
     let mut uses = Vec::new();
@@ -172,11 +172,11 @@ impl<'a> Checked<'a> {
     }
 
     /// The allocations that it uses.
-    pub(super) fn uses(&self) -> &[Use] {
+    pub(super) fn uses(&self) -> &[AllocationUse] {
         &self.uses
     }
 
-    pub(super) fn into_uses(self) -> Vec<Use> {
+    pub(super) fn into_uses(self) -> Vec<AllocationUse> {
         self.uses
     }
 

@@ -6,20 +6,20 @@ use crate::record::Access;
 
 /// An allocation, and how work accesses it.
 #[derive(Clone)]
-pub(super) struct Use {
+pub(super) struct AllocationUse {
     allocation: Allocation,
     access: Access,
 }
 
 /// Adds a use. Each allocation is listed once, with the strongest access.
-pub(super) fn add_use(uses: &mut Vec<Use>, allocation: &Allocation, access: Access) {
+pub(super) fn add_use(uses: &mut Vec<AllocationUse>, allocation: &Allocation, access: Access) {
     match uses
         .iter_mut()
         .find(|known| known.allocation.is(allocation))
     {
         Some(known) if access.writes() => known.access = access,
         Some(_) => {}
-        None => uses.push(Use {
+        None => uses.push(AllocationUse {
             allocation: allocation.clone(),
             access,
         }),
@@ -27,7 +27,9 @@ pub(super) fn add_use(uses: &mut Vec<Use>, allocation: &Allocation, access: Acce
 }
 
 /// The uses of several operations together.
-pub(super) fn all_uses<'a>(parts: impl IntoIterator<Item = &'a Vec<Use>>) -> Vec<Use> {
+pub(super) fn all_uses<'a>(
+    parts: impl IntoIterator<Item = &'a Vec<AllocationUse>>,
+) -> Vec<AllocationUse> {
     let mut all = Vec::new();
     for part in parts.into_iter().flatten() {
         add_use(&mut all, &part.allocation, part.access);
@@ -37,13 +39,13 @@ pub(super) fn all_uses<'a>(parts: impl IntoIterator<Item = &'a Vec<Use>>) -> Vec
 
 /// Adopted allocations and leases.
 #[derive(Default)]
-pub(super) struct Allocations {
+pub(super) struct SlotAllocations {
     adopted: Vec<Allocation>,
     /// By the allocation's address, which is unique among live allocations.
     leased: Vec<(u64, Lease)>,
 }
 
-impl Allocations {
+impl SlotAllocations {
     pub(super) fn adopt(&mut self, allocation: &Allocation) {
         if !self.adopted.iter().any(|known| known.is(allocation)) {
             self.adopted.push(allocation.clone());
@@ -55,7 +57,7 @@ impl Allocations {
     }
 
     /// Adds reads of all adopted allocations.
-    pub(super) fn add_adopted(&self, uses: &mut Vec<Use>) {
+    pub(super) fn add_adopted(&self, uses: &mut Vec<AllocationUse>) {
         for allocation in &self.adopted {
             add_use(uses, allocation, Access::Read);
         }
@@ -78,14 +80,14 @@ impl Allocations {
         })
     }
 
-    /// Holds the allocations of `uses` until [`Allocations::release`]. `finish` waits for all work
+    /// Holds the allocations of `uses` until [`SlotAllocations::release`]. `finish` waits for all work
     /// in flight. After an error, those that were taken before stay.
     pub(super) fn lease(
         &mut self,
-        uses: &[Use],
+        uses: &[AllocationUse],
         mut finish: impl FnMut() -> Result<()>,
     ) -> Result<()> {
-        for Use { allocation, access } in uses {
+        for AllocationUse { allocation, access } in uses {
             let held = self
                 .leased
                 .iter()
@@ -130,7 +132,7 @@ mod tests {
         backend.allocate(Space::Pinned, 64).unwrap()
     }
 
-    fn uses(allocation: &Allocation, access: &[Access]) -> Vec<Use> {
+    fn uses(allocation: &Allocation, access: &[Access]) -> Vec<AllocationUse> {
         let mut uses = Vec::new();
         access
             .iter()
@@ -141,7 +143,7 @@ mod tests {
     #[test]
     fn a_allocation_that_is_read_and_written_is_leased_once_to_write() {
         let allocation = allocation();
-        let mut allocations = Allocations::default();
+        let mut allocations = SlotAllocations::default();
         let uses = uses(&allocation, &[Access::Read, Access::Write, Access::Read]);
         allocations
             .lease(&uses, || panic!("nothing is in flight"))
@@ -154,7 +156,7 @@ mod tests {
     #[test]
     fn reads_end_before_a_lease_to_read_becomes_one_to_write() {
         let allocation = allocation();
-        let mut allocations = Allocations::default();
+        let mut allocations = SlotAllocations::default();
         let (read, write) = (
             uses(&allocation, &[Access::Read]),
             uses(&allocation, &[Access::Write]),
@@ -188,8 +190,8 @@ mod tests {
     #[test]
     fn only_an_adopted_allocation_of_the_right_space_is_found() {
         let allocation = allocation();
-        let mut allocations = Allocations::default();
-        let found = |allocations: &Allocations, space, offset: u64, bytes| {
+        let mut allocations = SlotAllocations::default();
+        let found = |allocations: &SlotAllocations, space, offset: u64, bytes| {
             allocations
                 .find(space, allocation.address() + offset, bytes)
                 .is_some()

@@ -3,7 +3,7 @@
 use super::address_checks::Checked;
 use super::graph::Template;
 use super::graph_node::NodeKind;
-use super::readback::Number;
+use super::readback::DriverNumber;
 use super::stream::Stream;
 use crate::backend::Call;
 use crate::error::{Context as _, Error, ErrorKind, Result};
@@ -99,7 +99,7 @@ impl<'a> Capture<'a> {
     fn new_node(&self, earlier: &[sys::CUgraphNode]) -> Result<sys::CUgraphNode> {
         let context = self.0.context();
         let driver = context.bind()?;
-        let mut status = Number::<CUstreamCaptureStatus>::new();
+        let mut status = DriverNumber::<CUstreamCaptureStatus>::new();
         // Without a place for edges, the call is refused where one is not a full edge.
         let (mut nodes, mut edges, mut count) = (null(), null(), 0);
         // SAFETY: the stream lives as long as the reference, `status`, `nodes`, `edges` and `count`

@@ -1,7 +1,7 @@
 //! Compiles CUDA source for a device, through the cache.
 
 use super::cache::Cache;
-use super::nvrtc::{Nvrtc, Target};
+use super::nvrtc::{CompileTarget, Nvrtc};
 use crate::backend::{Compilation, CudaOptions, KernelCache, NvrtcLibrary};
 use crate::error::Result;
 use crate::record::CudaSource;
@@ -20,11 +20,11 @@ pub(super) struct Compiler {
     driver_version: u32,
     nvrtc: Mutex<Option<Arc<Nvrtc>>>,
     cache: Cache,
-    progress: Mutex<Progress>,
+    progress: Mutex<CompileProgress>,
 }
 
 #[derive(Default)]
-struct Progress {
+struct CompileProgress {
     /// Without the time since `since`.
     ended: Compilation,
     /// Since when there is something to compile.
@@ -32,7 +32,7 @@ struct Progress {
 }
 
 /// A source that the cache does not have.
-struct Missing<'a> {
+struct UncachedSource<'a> {
     /// Its place among all sources.
     index: usize,
     source: &'a CudaSource,
@@ -77,7 +77,7 @@ impl Compiler {
             let key = is_kept.then(|| key(&nvrtc, target, source));
             codes[index] = key.as_ref().and_then(|key| self.cache.get(key)).map(Ok);
             if codes[index].is_none() {
-                missing.push(Missing { index, source, key });
+                missing.push(UncachedSource { index, source, key });
             }
         }
         for (index, code) in self.compile_missing(&nvrtc, target, missing) {
@@ -93,8 +93,8 @@ impl Compiler {
     fn compile_missing(
         &self,
         nvrtc: &Nvrtc,
-        target: Target,
-        mut missing: Vec<Missing<'_>>,
+        target: CompileTarget,
+        mut missing: Vec<UncachedSource<'_>>,
     ) -> Vec<(usize, Result<Vec<u8>>)> {
         let count = missing.len();
         if count == 0 {
@@ -186,7 +186,7 @@ impl Compiler {
 
 /// The key of a source's code in the cache: everything that the code depends on. The counts show where
 /// the headers end and the options begin.
-fn key(nvrtc: &Nvrtc, target: Target, source: &CudaSource) -> String {
+fn key(nvrtc: &Nvrtc, target: CompileTarget, source: &CudaSource) -> String {
     let (version, option) = (nvrtc.version_text(), target.option());
     let counts = format!("{} {}", source.headers.len(), source.options.len());
     let headers = source.headers.iter().flat_map(|(name, text)| [name, text]);

@@ -13,21 +13,21 @@ use std::sync::{Arc, OnceLock};
 
 /// A device of the driver, without a context.
 #[derive(Clone, Copy)]
-pub(super) struct Device {
+pub(super) struct DriverDevice {
     pub(super) driver: &'static Driver,
     raw: sys::CUdevice,
 }
 
-impl Device {
+impl DriverDevice {
     /// The device with this ordinal, from 0.
     /// [`ErrorKind::Unavailable`](crate::error::ErrorKind::Unavailable), with the driver's code, if
     /// there is none.
-    pub(super) fn open(driver: &'static Driver, ordinal: u32) -> Result<Device> {
+    pub(super) fn open(driver: &'static Driver, ordinal: u32) -> Result<DriverDevice> {
         let mut raw = 0;
         // SAFETY: `raw` outlives the call, and a `Driver` is initialised.
         let result = unsafe { (driver.cuDeviceGet)(&mut raw, ordinal as i32) };
         match result {
-            result_codes::SUCCESS => Ok(Device { driver, raw }),
+            result_codes::SUCCESS => Ok(DriverDevice { driver, raw }),
             _ => Err(driver::unusable_error("cuDeviceGet", Code::of(result))),
         }
     }
@@ -129,8 +129,8 @@ fn c_text(text: &[std::ffi::c_char]) -> String {
 
 /// The primary context of a device, retained. It is the one that the CUDA
 /// runtime uses too, so memory can be shared with an embedder's own code.
-pub(super) struct Context {
-    pub(super) device: Device,
+pub(super) struct PrimaryContext {
+    pub(super) device: DriverDevice,
     /// Identifies the backend of functions and slots.
     pub(super) id: BackendId,
     /// Identifies the allocations of the backend.
@@ -145,16 +145,16 @@ pub(super) struct Context {
 
 // SAFETY: a CUcontext is a handle that the driver lets any thread use; `raw` is
 // set once, and the rest is `Send` and `Sync` by itself.
-unsafe impl Send for Context {}
+unsafe impl Send for PrimaryContext {}
 // SAFETY: as for `Send`.
-unsafe impl Sync for Context {}
+unsafe impl Sync for PrimaryContext {}
 
-impl Context {
+impl PrimaryContext {
     /// Takes a reference to the device's primary context, which this process then shares with other
     /// users of the device, and checks that it can be bound.
     /// [`ErrorKind::Unavailable`](crate::error::ErrorKind::Unavailable), with the driver's code, if
     /// that cannot be made.
-    pub(super) fn retain(device: Device) -> Result<Arc<Context>> {
+    pub(super) fn retain(device: DriverDevice) -> Result<Arc<PrimaryContext>> {
         let mut raw = std::ptr::null_mut();
         // Creating a context is refused during captures of other threads. Without a current context
         // the driver may refuse to change the mode: then the call is made without.
@@ -166,7 +166,7 @@ impl Context {
             let code = Code::of(result);
             return Err(driver::unusable_error("cuDevicePrimaryCtxRetain", code));
         }
-        let context = Arc::new(Context {
+        let context = Arc::new(PrimaryContext {
             device,
             id: BackendId::new(),
             allocation_key: AllocationKey::new(),
@@ -201,7 +201,7 @@ impl Context {
         }
     }
 
-    /// [`Context::bind`] for a call that counts as `call`.
+    /// [`PrimaryContext::bind`] for a call that counts as `call`.
     pub(super) fn bind_for(&self, call: Call) -> Result<ThreadGuard> {
         self.calls.add(call);
         self.bind()
@@ -249,8 +249,8 @@ impl Context {
     }
 
     /// Free and total memory of a device in bytes, through a context that is released at once.
-    pub(super) fn memory_bytes_of(device: Device) -> Result<(u64, u64)> {
-        Context::retain(device).and_then(|context| context.memory_bytes())
+    pub(super) fn memory_bytes_of(device: DriverDevice) -> Result<(u64, u64)> {
+        PrimaryContext::retain(device).and_then(|context| context.memory_bytes())
     }
 
     /// Free and total device memory in bytes.
@@ -265,7 +265,7 @@ impl Context {
     }
 }
 
-impl Drop for Context {
+impl Drop for PrimaryContext {
     fn drop(&mut self) {
         if !self.is_lost() {
             // Relaxes the capture mode of the thread, as `retain` does.

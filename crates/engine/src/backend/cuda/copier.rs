@@ -1,8 +1,8 @@
 //! Allocates memory, and copies it outside of slots.
 
-use super::context::Context;
+use super::context::PrimaryContext;
 use super::driver::Driver;
-use super::memory::{DeviceMemory, Pinned};
+use super::memory::{DeviceMemory, PinnedMemory};
 use super::stream::Stream;
 use crate::backend::{Allocation, Call, Lease, Region, Space};
 use crate::error::Result;
@@ -22,24 +22,24 @@ const STAGING_BYTES: usize = 1 << 20;
 /// also with an error: bytes go through pinned staging memory of the copier.
 pub(super) struct Copier {
     stream: Mutex<CopyStream>,
-    context: Arc<Context>,
+    context: Arc<PrimaryContext>,
 }
 
 /// The stream and the staging memory, used by one copy at a time.
 struct CopyStream {
     stream: Stream,
     /// Allocated by the first copy that needs it.
-    staging: Option<Pinned>,
+    staging: Option<PinnedMemory>,
 }
 
 /// Memory that the device may use while a copy runs.
 struct InUse {
-    staging: Pinned,
+    staging: PinnedMemory,
     lease: Lease,
 }
 
 impl Copier {
-    pub(super) fn new(context: &Arc<Context>) -> Result<Copier> {
+    pub(super) fn new(context: &Arc<PrimaryContext>) -> Result<Copier> {
         Ok(Copier {
             stream: Mutex::new(CopyStream {
                 stream: Stream::new(context)?,
@@ -59,7 +59,7 @@ impl Copier {
                 (memory.start(), Box::new(memory))
             }
             Space::Pinned => {
-                let memory = Pinned::zeroed(&self.context, taken)?;
+                let memory = PinnedMemory::zeroed(&self.context, taken)?;
                 let address = memory.start().as_ptr() as u64;
                 (address, Box::new(PinnedRegion { memory, bytes }))
             }
@@ -218,14 +218,14 @@ impl Copier {
     /// Staging memory for `bytes` bytes, at most [`STAGING_BYTES`], with its start.
     fn stage(
         &self,
-        staging: &mut Option<Pinned>,
+        staging: &mut Option<PinnedMemory>,
         lease: Lease,
         bytes: usize,
     ) -> Result<(InUse, *mut u8)> {
         assert!(bytes <= STAGING_BYTES);
         let staging = match staging.take() {
             Some(staging) => staging,
-            None => Pinned::zeroed(&self.context, STAGING_BYTES)?,
+            None => PinnedMemory::zeroed(&self.context, STAGING_BYTES)?,
         };
         let start = staging.start().as_ptr();
         Ok((InUse { staging, lease }, start))
@@ -253,7 +253,7 @@ impl Copier {
 
 impl InUse {
     /// Keeps the staging memory for the next copy.
-    fn give_back(self, staging: &mut Option<Pinned>) -> Lease {
+    fn give_back(self, staging: &mut Option<PinnedMemory>) -> Lease {
         *staging = Some(self.staging);
         self.lease
     }
@@ -266,7 +266,7 @@ impl Region for Borrowed {}
 
 /// Pinned memory whose allocation's lock keeps host and device apart.
 struct PinnedRegion {
-    memory: Pinned,
+    memory: PinnedMemory,
     /// The requested size in bytes, at most the allocated one.
     bytes: usize,
 }
@@ -291,7 +291,7 @@ impl Region for DeviceMemory {}
 
 #[cfg(test)]
 mod tests {
-    use super::super::fake_driver::{self, CAPTURE_UNSUPPORTED, Session};
+    use super::super::fake_driver::{self, CAPTURE_UNSUPPORTED, FakeDriverUse};
     use super::*;
     use std::ops::Range;
 
@@ -304,7 +304,7 @@ mod tests {
 
     #[test]
     fn bytes_go_through_staging_memory_in_parts() {
-        let session = Session::new();
+        let session = FakeDriverUse::new();
         let copier = Copier::new(&session.context()).unwrap();
         let allocation = copier.allocate(Space::Device, BYTES + 5).unwrap();
         let bytes: Vec<u8> = (0..BYTES).map(|i| (i % 251) as u8).collect();
@@ -324,7 +324,7 @@ mod tests {
 
     #[test]
     fn a_copy_whose_wait_fails_leaves_the_device_no_memory_of_the_caller_s() {
-        let session = Session::new();
+        let session = FakeDriverUse::new();
         let context = session.context();
         let copier = Copier::new(&context).unwrap();
         let new_allocation = || copier.allocate(Space::Device, 64).unwrap();
@@ -375,7 +375,7 @@ mod tests {
 
     #[test]
     fn a_context_that_is_lost_in_mid_copy_frees_nothing() {
-        let session = Session::new();
+        let session = FakeDriverUse::new();
         let context = session.context();
         let copier = Copier::new(&context).unwrap();
         let allocation = copier.allocate(Space::Device, 64).unwrap();

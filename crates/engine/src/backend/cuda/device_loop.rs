@@ -5,10 +5,10 @@
 //! one. That kernel ends the loop if none comes. Conditional bodies take kernels, copies and
 //! memsets, which is what graphs without timestamps consist of.
 
-use super::context::Context;
+use super::context::PrimaryContext;
 use super::graph::{Exec, Template};
 use super::memory::DeviceMemory;
-use super::module::{Function, Functions};
+use super::module::{Function, LoadedFunctions};
 use super::pinned_words::{LoopWords, PinnedWords};
 use super::stream::{Event, Stream};
 use crate::backend::doorbell::{Word, Words};
@@ -75,7 +75,7 @@ impl DeviceLoop {
     /// driver.
     pub(super) fn new(
         template: &Template,
-        functions: &Functions,
+        functions: &LoadedFunctions,
         residency: Residency,
         words: Arc<PinnedWords>,
     ) -> Result<DeviceLoop> {
@@ -193,7 +193,7 @@ impl Drop for DeviceLoop {
 ///
 /// # Safety
 /// `graph` must be alive.
-unsafe fn new_condition(context: &Context, graph: sys::CUgraph) -> Result<u64> {
+unsafe fn new_condition(context: &PrimaryContext, graph: sys::CUgraph) -> Result<u64> {
     let driver = context.bind_for(Call::GraphEdit)?;
     let mut condition = 0;
     let flags = sys::CU_GRAPH_COND_ASSIGN_DEFAULT;
@@ -209,7 +209,7 @@ unsafe fn new_condition(context: &Context, graph: sys::CUgraph) -> Result<u64> {
 /// # Safety
 /// `graph` must be alive, and `after` one of its nodes.
 unsafe fn add_kernel(
-    context: &Context,
+    context: &PrimaryContext,
     graph: sys::CUgraph,
     after: sys::CUgraphNode,
     function: &Function,
@@ -246,7 +246,7 @@ unsafe fn add_kernel(
 /// # Safety
 /// `graph` must be alive, `after` one of its nodes, and `condition` one of its conditions.
 unsafe fn add_while(
-    context: &Context,
+    context: &PrimaryContext,
     graph: sys::CUgraph,
     after: sys::CUgraphNode,
     condition: u64,
@@ -276,7 +276,7 @@ unsafe fn add_while(
 /// # Safety
 /// Both graphs must be alive.
 unsafe fn add_child(
-    context: &Context,
+    context: &PrimaryContext,
     graph: sys::CUgraph,
     child: sys::CUgraph,
 ) -> Result<sys::CUgraphNode> {

@@ -1,13 +1,13 @@
 //! A slot of the CUDA backend.
 
 use super::address_checks::{self, Checked};
-use super::allocations::{Allocations, Use};
+use super::allocations::{AllocationUse, SlotAllocations};
 use super::capture::{capture, capture_call};
-use super::context::Context;
+use super::context::PrimaryContext;
 use super::copies;
 use super::graph::{Draft, Graph, NodeWork, Template};
 use super::graph_plan::{NodePlan, one_each, plan};
-use super::module::{Function, Functions};
+use super::module::{Function, LoadedFunctions};
 use super::programmatic_launch::or_without;
 use super::slot_memory::SlotMemory;
 use super::slot_stream::SlotStream;
@@ -38,19 +38,19 @@ pub(super) struct CudaSlot {
     /// The resident graph whose batch was the slot's last work, if it was one.
     last_rang: Option<GraphId>,
     /// Adopted allocations, and the leases of work in flight.
-    allocations: Allocations,
+    allocations: SlotAllocations,
     share: SlotMemory,
     /// The events that graphs and streams record.
     timestamps: Timestamps,
-    functions: Arc<Functions>,
-    context: Arc<Context>,
+    functions: Arc<LoadedFunctions>,
+    context: Arc<PrimaryContext>,
 }
 
 impl CudaSlot {
     /// Opens a slot, and zeroes its device memory, which it waits for.
     pub(super) fn open(
         timestamps: Timestamps,
-        functions: &Arc<Functions>,
+        functions: &Arc<LoadedFunctions>,
         share: SlotMemory,
         stream: SlotStream,
     ) -> Result<CudaSlot> {
@@ -61,7 +61,7 @@ impl CudaSlot {
             stream,
             ringing: None,
             last_rang: None,
-            allocations: Allocations::default(),
+            allocations: SlotAllocations::default(),
             share,
             timestamps,
             functions: Arc::clone(functions),
@@ -270,7 +270,11 @@ impl CudaSlot {
 
 /// Leases the allocations of work that is about to be submitted. Leases that a refusal leaves are
 /// released with the rest.
-fn lease(allocations: &mut Allocations, stream: &mut SlotStream, uses: &[Use]) -> Result<()> {
+fn lease(
+    allocations: &mut SlotAllocations,
+    stream: &mut SlotStream,
+    uses: &[AllocationUse],
+) -> Result<()> {
     let leased = allocations.lease(uses, || stream.synchronize());
     if leased.is_err() && stream.is_quiet() {
         allocations.release();

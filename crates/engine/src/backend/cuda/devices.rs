@@ -1,8 +1,8 @@
 //! Describes the visible devices, and chooses one.
 
-use super::context::{Context, Device};
+use super::context::{DriverDevice, PrimaryContext};
 use super::driver::{self, Driver, Presence};
-use crate::backend::visible_devices::{Known, Visible};
+use crate::backend::visible_devices::{KnownDevice, Visible};
 use crate::backend::{DeviceChoice, DeviceEntry, DeviceSet, PcieLink, visible_variable};
 use crate::error::Result;
 use cudarc::driver::sys::CUdevice_attribute as A;
@@ -24,7 +24,7 @@ pub(in crate::backend) fn list_devices() -> Result<Result<Vec<DeviceEntry>, Stri
 }
 
 /// The chosen device; the inner error says why there is no driver or no device.
-pub(super) fn find(choice: &DeviceChoice) -> Result<Result<Device, String>> {
+pub(super) fn find(choice: &DeviceChoice) -> Result<Result<DriverDevice, String>> {
     find_with(|visible, devices| Ok(devices[visible.choose(choice, free_bytes_of(devices))?]))
 }
 
@@ -40,14 +40,14 @@ pub(in crate::backend) fn find_uuids(set: &DeviceSet) -> Result<Result<Vec<Strin
 /// Finds the visible devices, and lets `choose` take what it needs of them. The inner error is the
 /// reason why there is no driver or no device.
 fn find_with<T>(
-    choose: impl FnOnce(&Visible, &[Device]) -> Result<T>,
+    choose: impl FnOnce(&Visible, &[DriverDevice]) -> Result<T>,
 ) -> Result<Result<T, String>> {
     let (driver, count) = match driver::find()? {
         Presence::Ready { driver, devices } => (driver, devices),
         Presence::Absent(reason) => return Ok(Err(reason)),
     };
     let devices = handles(driver, count)?;
-    let known = |device: &Device| Known {
+    let known = |device: &DriverDevice| KnownDevice {
         name: device.name(),
         uuid: device.uuid(),
     };
@@ -58,17 +58,17 @@ fn find_with<T>(
     choose(&visible, &devices).map(Ok)
 }
 
-fn free_bytes_of(devices: &[Device]) -> impl Fn(usize) -> Result<u64> {
-    |ordinal| Ok(Context::memory_bytes_of(devices[ordinal])?.0)
+fn free_bytes_of(devices: &[DriverDevice]) -> impl Fn(usize) -> Result<u64> {
+    |ordinal| Ok(PrimaryContext::memory_bytes_of(devices[ordinal])?.0)
 }
 
-fn handles(driver: &'static Driver, count: u32) -> Result<Vec<Device>> {
-    (0..count).map(|n| Device::open(driver, n)).collect()
+fn handles(driver: &'static Driver, count: u32) -> Result<Vec<DriverDevice>> {
+    (0..count).map(|n| DriverDevice::open(driver, n)).collect()
 }
 
 /// Asks the driver and the PCI files of Linux for what `tapeloop devices` lists of a device. Takes
 /// a context of the device for the free memory.
-fn describe(ordinal: usize, device: Device) -> DeviceEntry {
+fn describe(ordinal: usize, device: DriverDevice) -> DeviceEntry {
     let pci_bus_id = device.pci_bus_id();
     let link = |which| read_link(Path::new(PCI_DEVICES), &pci_bus_id, which);
     let info = device.info();
@@ -77,7 +77,7 @@ fn describe(ordinal: usize, device: Device) -> DeviceEntry {
         name: info.name,
         uuid: device.uuid(),
         compute_capability: device.capability(),
-        memory_free_bytes: Context::memory_bytes_of(device).map(|(free, _)| free),
+        memory_free_bytes: PrimaryContext::memory_bytes_of(device).map(|(free, _)| free),
         memory_bytes: info.memory_bytes,
         multiprocessors: info.multiprocessors,
         block_shared_bytes: device.attribute(A::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK),

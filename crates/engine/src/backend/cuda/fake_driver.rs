@@ -2,7 +2,7 @@
 //! host's, a copy takes effect when it is waited for, and captures of other threads refuse calls
 //! and are invalidated by the driver's rules.
 
-use super::context::{Context, Device};
+use super::context::{DriverDevice, PrimaryContext};
 use super::driver::Driver;
 use super::fake_loops::FakeLoops;
 use super::result_codes;
@@ -34,7 +34,7 @@ pub(super) type Attribute = (u32, [u32; 3]);
 
 /// The state of the driver.
 #[derive(Default)]
-pub(super) struct State {
+pub(super) struct DriverState {
     /// Whether another thread has a capture of mode global open.
     pub(super) captures_elsewhere: bool,
     /// Whether a call invalidated that capture.
@@ -89,7 +89,7 @@ pub(super) enum Refusal {
 /// `CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION`.
 pub(super) const PROGRAMMATIC: u32 = 6;
 
-static STATE: Mutex<Option<State>> = Mutex::new(None);
+static STATE: Mutex<Option<DriverState>> = Mutex::new(None);
 static TURN: Mutex<()> = Mutex::new(());
 
 thread_local! {
@@ -100,27 +100,27 @@ thread_local! {
 }
 
 /// Exclusive use of the driver, with fresh state.
-pub(super) struct Session {
+pub(super) struct FakeDriverUse {
     _turn: MutexGuard<'static, ()>,
     pub(super) driver: &'static Driver,
 }
 
-impl Session {
-    pub(super) fn new() -> Session {
+impl FakeDriverUse {
+    pub(super) fn new() -> FakeDriverUse {
         let turn = TURN.lock();
-        *STATE.lock() = Some(State::default());
-        Session {
+        *STATE.lock() = Some(DriverState::default());
+        FakeDriverUse {
             _turn: turn,
             driver: Box::leak(Box::new(driver())),
         }
     }
 
-    pub(super) fn context(&self) -> Arc<Context> {
-        Context::retain(Device::open(self.driver, 0).unwrap()).unwrap()
+    pub(super) fn context(&self) -> Arc<PrimaryContext> {
+        PrimaryContext::retain(DriverDevice::open(self.driver, 0).unwrap()).unwrap()
     }
 }
 
-impl Drop for Session {
+impl Drop for FakeDriverUse {
     fn drop(&mut self) {
         // The loop of a slot that was given up may still run.
         for running in state(|state| state.loops.take_running()) {
@@ -130,7 +130,7 @@ impl Drop for Session {
 }
 
 /// Reads or changes the driver's state.
-pub(super) fn state<T>(use_it: impl FnOnce(&mut State) -> T) -> T {
+pub(super) fn state<T>(use_it: impl FnOnce(&mut DriverState) -> T) -> T {
     use_it(STATE.lock().as_mut().expect("a session is open"))
 }
 
@@ -152,7 +152,7 @@ pub(super) fn take_changes() -> (u32, u32) {
 
 /// Refuses a potentially unsafe call by the rules of captures, and any without a
 /// context.
-fn allow(then: impl FnOnce(&mut State) -> i32) -> i32 {
+fn allow(then: impl FnOnce(&mut DriverState) -> i32) -> i32 {
     if STACK.with_borrow(Vec::is_empty) {
         return INVALID_CONTEXT;
     }
@@ -226,7 +226,7 @@ pub(super) fn put_new_handle<T>(place: *mut *mut T) -> i32 {
     put(place, handle as *mut T)
 }
 
-/// A driver whose calls work on [`State`]; those that no test needs are refused.
+/// A driver whose calls work on [`DriverState`]; those that no test needs are refused.
 fn driver() -> Driver {
     let mut driver = Driver::refusing();
     extern "C" fn device_get(device: *mut sys::CUdevice, ordinal: c_int) -> i32 {

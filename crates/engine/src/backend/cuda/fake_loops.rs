@@ -50,7 +50,7 @@ impl FakeLoops {
 #[derive(Clone, Default)]
 struct Nodes {
     /// Memsets and copies, in the order in which they were added.
-    work: Vec<Work>,
+    work: Vec<FakeLoopWork>,
     /// The argument of its launches of one thread.
     kernel: Option<LoopArgs>,
     /// The body of its WHILE node.
@@ -60,7 +60,7 @@ struct Nodes {
 }
 
 #[derive(Clone, Copy)]
-enum Work {
+enum FakeLoopWork {
     Set {
         to: usize,
         bytes: usize,
@@ -73,14 +73,16 @@ enum Work {
     },
 }
 
-impl Work {
+impl FakeLoopWork {
     /// Does the work, as a graph's node would.
     fn run(self) {
         // SAFETY: the test keeps the memory until the batch is done, and does not touch it.
         unsafe {
             match self {
-                Work::Set { to, bytes, byte } => std::ptr::write_bytes(to as *mut u8, byte, bytes),
-                Work::Copy { to, from, bytes } => {
+                FakeLoopWork::Set { to, bytes, byte } => {
+                    std::ptr::write_bytes(to as *mut u8, byte, bytes)
+                }
+                FakeLoopWork::Copy { to, from, bytes } => {
                     std::ptr::copy_nonoverlapping(from as *const u8, to as *mut u8, bytes);
                 }
             }
@@ -150,7 +152,7 @@ pub(super) fn install(driver: &mut Driver) {
     ) -> i32 {
         // SAFETY: the backend passes parameters that outlive the call.
         let params = unsafe { &*params };
-        let memset = Work::Set {
+        let memset = FakeLoopWork::Set {
             to: params.dst as usize,
             bytes: params.width,
             byte: params.value as u8,
@@ -169,7 +171,7 @@ pub(super) fn install(driver: &mut Driver) {
         // SAFETY: the backend passes parameters that outlive the call.
         let params = unsafe { &*params };
         // The side that is not used is 0.
-        let copy = Work::Copy {
+        let copy = FakeLoopWork::Copy {
             to: params.dstDevice as usize | params.dstHost as usize,
             from: params.srcDevice as usize | params.srcHost as usize,
             bytes: params.WidthInBytes,

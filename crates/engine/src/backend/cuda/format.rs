@@ -8,26 +8,26 @@ const ELF_MAGIC: [u8; 4] = *b"\x7FELF";
 
 /// The format of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Format {
+pub(super) enum ImageFormat {
     FatBinary,
     Cubin,
     Ptx,
 }
 
-impl Format {
+impl ImageFormat {
     /// The format of `image`. The driver gets an address without a length and trusts the sizes in
     /// the headers of the image, so those are checked here.
     ///
     /// # Errors
     /// [`ErrorKind::Kernel`] for another format, and for an image that is shorter than its headers
     /// say.
-    pub(super) fn detect(image: &[u8]) -> Result<Format> {
+    pub(super) fn detect(image: &[u8]) -> Result<ImageFormat> {
         let (format, end) = if image.starts_with(&FATBIN_MAGIC) {
-            (Format::FatBinary, fatbin_end(image))
+            (ImageFormat::FatBinary, fatbin_end(image))
         } else if image.starts_with(&ELF_MAGIC) {
-            (Format::Cubin, elf_end(image))
+            (ImageFormat::Cubin, elf_end(image))
         } else if is_ptx(image) {
-            (Format::Ptx, Some(image.len() as u64))
+            (ImageFormat::Ptx, Some(image.len() as u64))
         } else {
             let message = "the kernel image is neither a fat binary, nor a cubin, nor PTX";
             return Err(Error::new(ErrorKind::Kernel, message)
@@ -43,12 +43,12 @@ impl Format {
     }
 }
 
-impl fmt::Display for Format {
+impl fmt::Display for ImageFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Format::FatBinary => "fat binary",
-            Format::Cubin => "cubin",
-            Format::Ptx => "PTX",
+            ImageFormat::FatBinary => "fat binary",
+            ImageFormat::Cubin => "cubin",
+            ImageFormat::Ptx => "PTX",
         })
     }
 }
@@ -88,14 +88,23 @@ mod tests {
         let mut fatbin = FATBIN_MAGIC.to_vec();
         fatbin.extend([1, 0, 16, 0, 8, 0, 0, 0, 0, 0, 0, 0]);
         fatbin.extend([0; 8]);
-        assert_eq!(Format::detect(&fatbin).unwrap(), Format::FatBinary);
+        assert_eq!(
+            ImageFormat::detect(&fatbin).unwrap(),
+            ImageFormat::FatBinary
+        );
         for len in [4, 15, 23] {
-            let error = Format::detect(&fatbin[..len]).unwrap_err();
+            let error = ImageFormat::detect(&fatbin[..len]).unwrap_err();
             assert!(error.message().contains("cut short"), "{error}");
         }
-        assert_eq!(Format::detect(b".version 8.0").unwrap(), Format::Ptx);
+        assert_eq!(
+            ImageFormat::detect(b".version 8.0").unwrap(),
+            ImageFormat::Ptx
+        );
         for junk in [b"junk".as_slice(), b"", b"\x7FELF", b"\xFF\xFE.version"] {
-            assert_eq!(Format::detect(junk).unwrap_err().kind(), ErrorKind::Kernel);
+            assert_eq!(
+                ImageFormat::detect(junk).unwrap_err().kind(),
+                ErrorKind::Kernel
+            );
         }
     }
 }

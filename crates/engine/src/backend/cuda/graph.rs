@@ -1,12 +1,12 @@
 //! CUDA graphs and their executable instances.
 
 use super::address_checks::Checked;
-use super::allocations::{Use, all_uses};
-use super::context::Context;
+use super::allocations::{AllocationUse, all_uses};
+use super::context::PrimaryContext;
 use super::copies;
 use super::graph_node::{self, NodeKind};
 use super::loop_clock::BatchTimes;
-use super::module::Functions;
+use super::module::LoadedFunctions;
 use super::programmatic_launch;
 use super::readback;
 use super::resident::ResidentLoop;
@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 /// A `CUgraph`: nodes and edges, from which executable graphs are made.
 pub(super) struct Template {
-    context: Arc<Context>,
+    context: Arc<PrimaryContext>,
     // Null if the capture failed.
     raw: sys::CUgraph,
     nodes: Vec<sys::CUgraphNode>,
@@ -41,7 +41,7 @@ unsafe impl Send for Template {}
 
 impl Template {
     /// A graph without nodes.
-    pub(super) fn empty(context: &Arc<Context>) -> Result<Template> {
+    pub(super) fn empty(context: &Arc<PrimaryContext>) -> Result<Template> {
         let driver = context.bind_for(Call::GraphEdit)?;
         let mut template =
             Template::captured(context, null_mut(), Vec::new(), Vec::new(), Vec::new());
@@ -54,7 +54,7 @@ impl Template {
 
     /// The graph of a capture. `programmatic` are the starts of programmatic edges, by node.
     pub(super) fn captured(
-        context: &Arc<Context>,
+        context: &Arc<PrimaryContext>,
         raw: sys::CUgraph,
         nodes: Vec<sys::CUgraphNode>,
         kinds: Vec<NodeKind>,
@@ -73,7 +73,7 @@ impl Template {
     /// graphs of library calls, and `programmatic` the starts of programmatic edges. Errors of the
     /// driver name the node.
     pub(super) fn explicit(
-        context: &Arc<Context>,
+        context: &Arc<PrimaryContext>,
         after: &[&[usize]],
         checked: &[Checked<'_>],
         children: &[Option<Template>],
@@ -152,7 +152,7 @@ impl Template {
         Ok(())
     }
 
-    pub(super) fn context(&self) -> &Arc<Context> {
+    pub(super) fn context(&self) -> &Arc<PrimaryContext> {
         &self.context
     }
 
@@ -184,7 +184,7 @@ impl Drop for Template {
 
 /// An executable graph; null if it could not be made.
 pub(super) struct Exec {
-    context: Arc<Context>,
+    context: Arc<PrimaryContext>,
     raw: sys::CUgraphExec,
 }
 
@@ -260,9 +260,9 @@ pub(super) struct Graph {
     /// Whether operations were given other parameters, which the templates do not have.
     was_set: bool,
     /// The uses of each operation, followed by those of failed changes.
-    parts: Vec<Vec<Use>>,
+    parts: Vec<Vec<AllocationUse>>,
     /// The uses of a launch: the union of `parts`.
-    uses: Vec<Use>,
+    uses: Vec<AllocationUse>,
 }
 
 /// A graph that is not instantiated yet.
@@ -274,7 +274,7 @@ pub(super) struct Draft {
     /// The work of each node.
     pub(super) work: Vec<NodeWork>,
     /// The uses of each operation.
-    pub(super) parts: Vec<Vec<Use>>,
+    pub(super) parts: Vec<Vec<AllocationUse>>,
 }
 
 impl Graph {
@@ -295,7 +295,7 @@ impl Graph {
     }
 
     /// The uses of a launch.
-    pub(super) fn uses(&self) -> &[Use] {
+    pub(super) fn uses(&self) -> &[AllocationUse] {
         &self.uses
     }
 
@@ -386,7 +386,7 @@ impl Graph {
         &mut self,
         place: usize,
         checked: Checked<'_>,
-        functions: &Functions,
+        functions: &LoadedFunctions,
         child: Option<Template>,
     ) -> Result<()> {
         let mut works = self.work.iter();
@@ -460,7 +460,7 @@ impl Graph {
     }
 
     /// A failed change may have taken effect in part, so its allocations count as used too.
-    fn keep(&mut self, uses: Vec<Use>) {
+    fn keep(&mut self, uses: Vec<AllocationUse>) {
         self.parts.push(uses);
         self.uses = all_uses(&self.parts);
     }
@@ -471,7 +471,11 @@ impl Graph {
     /// # Errors
     /// [`ErrorKind::Mismatch`] if the driver has another number of nodes than were planned, or a node of
     /// copies does something else.
-    pub(super) fn ops(&self, functions: &Functions, timestamps: &Timestamps) -> Result<Vec<Op>> {
+    pub(super) fn ops(
+        &self,
+        functions: &LoadedFunctions,
+        timestamps: &Timestamps,
+    ) -> Result<Vec<Op>> {
         let template = self.newest.as_ref().unwrap_or(&self.made);
         let (nodes, planned) = (template.count()?, template.nodes.len());
         if nodes != planned {
@@ -548,7 +552,7 @@ impl Graph {
     /// of before; [`ErrorKind::Unavailable`] for an urgent kernel.
     pub(super) fn make_resident(
         &mut self,
-        functions: &Functions,
+        functions: &LoadedFunctions,
         residency: Residency,
     ) -> Result<()> {
         if self.resident.is_some() || self.was_set {

@@ -1,7 +1,7 @@
 //! Adds operations to graphs as nodes, and changes their parameters.
 
 use super::address_checks::{Checked, pointers};
-use super::context::Context;
+use super::context::PrimaryContext;
 use super::programmatic_launch;
 use crate::backend::op::no_copy_in_graph;
 use crate::backend::{Call, FunctionId, Op};
@@ -35,7 +35,7 @@ impl NodeKind {
 /// # Safety
 /// `graph`, `after` and `child` must be alive, and `after` nodes of `graph`.
 pub(super) unsafe fn add(
-    context: &Context,
+    context: &PrimaryContext,
     graph: sys::CUgraph,
     after: &[sys::CUgraphNode],
     checked: &Checked<'_>,
@@ -116,7 +116,7 @@ pub(super) unsafe fn add(
 /// # Safety
 /// All handles must be alive, and `node` of the graph that `exec` was made of.
 pub(super) unsafe fn set(
-    context: &Context,
+    context: &PrimaryContext,
     exec: sys::CUgraphExec,
     node: sys::CUgraphNode,
     checked: &Checked<'_>,

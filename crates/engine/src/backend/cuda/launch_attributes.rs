@@ -1,6 +1,6 @@
 //! Launch attributes as the driver takes them.
 
-use super::context::Context;
+use super::context::PrimaryContext;
 use super::stream::greatest_priority;
 use crate::backend::Call;
 use crate::error::{Error, ErrorKind, Result};
@@ -33,7 +33,7 @@ impl DriverAttributes {
     ///
     /// # Errors
     /// [`ErrorKind::Unavailable`] for one that the device does not have.
-    pub(super) fn new(context: &Context, kernel: &Kernel) -> Result<Self> {
+    pub(super) fn new(context: &PrimaryContext, kernel: &Kernel) -> Result<Self> {
         let (declared, device) = (kernel.attributes, context.device);
         if declared.cluster.is_some() && device.capability() < CLUSTERS_SINCE {
             return Err(missing_feature_error(
@@ -109,7 +109,7 @@ impl DriverAttributes {
     ///
     /// # Safety
     /// `node` must be alive, and a kernel's.
-    pub(super) unsafe fn give_to(&self, context: &Context, node: CUgraphNode) -> Result<()> {
+    pub(super) unsafe fn give_to(&self, context: &PrimaryContext, node: CUgraphNode) -> Result<()> {
         for attribute in self.list() {
             let driver = context.bind_for(Call::GraphEdit)?;
             // SAFETY: the value outlives the call; the node is the caller's promise.
@@ -125,7 +125,11 @@ impl DriverAttributes {
     ///
     /// # Safety
     /// `node` must be alive, and a kernel's.
-    pub(super) unsafe fn are_of(&self, context: &Context, node: CUgraphNode) -> Result<bool> {
+    pub(super) unsafe fn are_of(
+        &self,
+        context: &PrimaryContext,
+        node: CUgraphNode,
+    ) -> Result<bool> {
         let driver = context.bind()?;
         for attribute in self.list() {
             let mut held = EMPTY;
@@ -157,7 +161,7 @@ fn words(id: Id, value: &CUlaunchAttributeValue) -> [u32; 3] {
 }
 
 /// The error of a kernel with an attribute that the device does not have.
-fn missing_feature_error(context: &Context, kernel: &Kernel, feature: &str) -> Error {
+fn missing_feature_error(context: &PrimaryContext, kernel: &Kernel, feature: &str) -> Error {
     let info = context.device.info();
     let (major, minor) = context.device.capability();
     let message = format!(

@@ -1,6 +1,6 @@
 //! Pinned and device memory.
 
-use super::context::Context;
+use super::context::PrimaryContext;
 use super::result_codes;
 use crate::backend::Call;
 #[cfg(all(feature = "supervise", target_os = "linux"))]
@@ -10,8 +10,8 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 /// Page-locked host memory.
-pub(super) struct Pinned {
-    context: Arc<Context>,
+pub(super) struct PinnedMemory {
+    context: Arc<PrimaryContext>,
     start: NonNull<u8>,
     bytes: usize,
     /// The owner of memory that was only registered.
@@ -21,17 +21,17 @@ pub(super) struct Pinned {
 
 // SAFETY: the memory belongs to the process, not to a thread; `Pinned` hands out
 // its address alone, and code that makes references of it answers for aliasing.
-unsafe impl Send for Pinned {}
+unsafe impl Send for PinnedMemory {}
 // SAFETY: as for `Send`.
-unsafe impl Sync for Pinned {}
+unsafe impl Sync for PinnedMemory {}
 
-impl Pinned {
+impl PinnedMemory {
     /// Allocates `bytes` bytes, at least one, zeroed. It needs no flags: write-combined memory
     /// would be slow to read, and unified addressing implies the others.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`] if so much cannot be pinned.
-    pub(super) fn zeroed(context: &Arc<Context>, bytes: usize) -> Result<Pinned> {
+    pub(super) fn zeroed(context: &Arc<PrimaryContext>, bytes: usize) -> Result<PinnedMemory> {
         let driver = context.bind_for(Call::Allocation)?;
         let mut start = std::ptr::null_mut();
         // SAFETY: `start` outlives the call, and the context is current.
@@ -48,7 +48,7 @@ impl Pinned {
         let start = NonNull::new(start.cast::<u8>()).expect("success comes with an address");
         // SAFETY: the call gave `bytes` bytes at `start`, which no other code has.
         unsafe { start.write_bytes(0, bytes) };
-        Ok(Pinned {
+        Ok(PinnedMemory {
             context: Arc::clone(context),
             start,
             bytes,
@@ -63,7 +63,7 @@ impl Pinned {
     /// [`ErrorKind::Unavailable`] if the device takes such memory by other addresses than the host;
     /// [`ErrorKind::OutOfMemory`] if so much cannot be pinned.
     #[cfg(all(feature = "supervise", target_os = "linux"))]
-    pub(super) fn registered(context: &Arc<Context>, arena: Arena) -> Result<Pinned> {
+    pub(super) fn registered(context: &Arc<PrimaryContext>, arena: Arena) -> Result<PinnedMemory> {
         use cudarc::driver::sys::CUdevice_attribute as A;
         let same = A::CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM;
         if context.device.attribute(same) == 0 {
@@ -81,7 +81,7 @@ impl Pinned {
                 .fix("lower slots or the batch capacity, or raise the locked-memory limit"));
         }
         context.check("cuMemHostRegister", result)?;
-        Ok(Pinned {
+        Ok(PinnedMemory {
             context: Arc::clone(context),
             start,
             bytes,
@@ -89,7 +89,7 @@ impl Pinned {
         })
     }
 
-    /// The first byte; valid for [`Pinned::bytes`] as long as `self` lives.
+    /// The first byte; valid for [`PinnedMemory::bytes`] as long as `self` lives.
     pub(super) fn start(&self) -> NonNull<u8> {
         self.start
     }
@@ -99,7 +99,7 @@ impl Pinned {
     }
 }
 
-impl Drop for Pinned {
+impl Drop for PinnedMemory {
     fn drop(&mut self) {
         #[cfg(all(feature = "supervise", target_os = "linux"))]
         if let Some(arena) = self.registered.take() {
@@ -122,7 +122,7 @@ impl Drop for Pinned {
 
 /// Device memory.
 pub(super) struct DeviceMemory {
-    context: Arc<Context>,
+    context: Arc<PrimaryContext>,
     start: u64,
     bytes: usize,
 }
@@ -132,7 +132,7 @@ impl DeviceMemory {
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`], with how much is free.
-    pub(super) fn new(context: &Arc<Context>, bytes: usize) -> Result<DeviceMemory> {
+    pub(super) fn new(context: &Arc<PrimaryContext>, bytes: usize) -> Result<DeviceMemory> {
         let driver = context.bind_for(Call::Allocation)?;
         let mut start = 0;
         // SAFETY: `start` outlives the call, and the context is current.

@@ -60,20 +60,20 @@ use super::{
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::CudaSource;
 use crate::record::{BufferDecl, Image, Kernel};
-use context::Context;
+use context::PrimaryContext;
 use copier::Copier;
 use device_slot::CudaSlot;
 pub(super) use devices::{find_uuids, list_devices};
 pub(super) use doctor::gpu_findings;
 pub(super) use driver::ABSENT_FIX;
-use memory::{DeviceMemory, Pinned};
+use memory::{DeviceMemory, PinnedMemory};
 #[cfg(feature = "nvtx")]
 pub use nvtx::NvtxLayer;
 use slot_memory::SlotMemory;
 use slot_stream::SlotStream;
 use std::any::Any;
 use std::sync::Arc;
-use timestamps::{Clock, Timestamps};
+use timestamps::{DeviceClock, Timestamps};
 /// The crate of the subscribers that [`NvtxLayer`] is a layer of.
 #[cfg(feature = "nvtx")]
 pub use tracing_subscriber;
@@ -85,10 +85,10 @@ pub use tracing_subscriber;
 /// does dropping slots and allocations.
 pub struct CudaBackend {
     info: DeviceInfo,
-    context: Arc<Context>,
-    functions: Arc<module::Functions>,
+    context: Arc<PrimaryContext>,
+    functions: Arc<module::LoadedFunctions>,
     copier: Copier,
-    clock: Arc<Clock>,
+    clock: Arc<DeviceClock>,
     blocking_wait: bool,
 }
 
@@ -113,12 +113,12 @@ impl CudaBackend {
             Ok(device) => device,
             Err(absent) => return Ok(Err(absent)),
         };
-        let context = Context::retain(device)?;
+        let context = PrimaryContext::retain(device)?;
         let _outer = context.enter();
         let compiler = compile::Compiler::new(options, device.driver.version);
         Ok(Ok(CudaBackend {
             info: device.info(),
-            functions: Arc::new(module::Functions::new(&context, compiler)),
+            functions: Arc::new(module::LoadedFunctions::new(&context, compiler)),
             copier: Copier::new(&context)?,
             context,
             clock: Arc::default(),
@@ -154,7 +154,7 @@ impl CudaBackend {
     /// all slots fit into the address space.
     fn open_slots_in(
         &self,
-        pinned: Pinned,
+        pinned: PinnedMemory,
         layout: Layout,
         slots: usize,
         priority: Priority,
@@ -185,7 +185,7 @@ impl CudaBackend {
         host: super::worker::Arena,
     ) -> Result<Vec<Box<dyn DeviceSlot>>> {
         let _outer = self.context.enter();
-        let pinned = Pinned::registered(&self.context, host)?;
+        let pinned = PinnedMemory::registered(&self.context, host)?;
         let (layout, _) = Layout::for_slots(buffers, slots)?;
         self.open_slots_in(pinned, layout, slots, priority)
     }
@@ -232,7 +232,7 @@ unsafe impl Backend for CudaBackend {
         let (layout, [_, host_bytes]) = Layout::for_slots(buffers, slots)?;
         let _outer = self.context.enter();
         // The driver refuses allocations of 0 bytes.
-        let pinned = Pinned::zeroed(&self.context, host_bytes.max(1))?;
+        let pinned = PinnedMemory::zeroed(&self.context, host_bytes.max(1))?;
         self.open_slots_in(pinned, layout, slots, priority)
     }
 

@@ -1,9 +1,9 @@
 //! Modules and the functions in them.
 
 use super::compile::Compiler;
-use super::context::Context;
+use super::context::PrimaryContext;
 use super::driver::{self, OR_CPU};
-use super::format::Format;
+use super::format::ImageFormat;
 use super::launch_attributes::DriverAttributes;
 use super::memory::size_text;
 use super::programmatic_launch;
@@ -46,7 +46,7 @@ unsafe impl Send for Function {}
 unsafe impl Sync for Function {}
 
 impl Function {
-    /// The handle, valid as long as the [`Functions`] that it came from; null for a library call.
+    /// The handle, valid as long as the [`LoadedFunctions`] that it came from; null for a library call.
     pub(super) fn raw(&self) -> sys::CUfunction {
         self.raw
     }
@@ -59,8 +59,8 @@ impl Function {
 
 /// Everything that is loaded in a context. A [`FunctionId`](crate::backend::FunctionId) is an
 /// index.
-pub(super) struct Functions {
-    context: Arc<Context>,
+pub(super) struct LoadedFunctions {
+    context: Arc<PrimaryContext>,
     compiler: Compiler,
     modules: Mutex<Vec<(Arc<Image>, Module)>>,
     loaded: RwLock<Vec<Loaded>>,
@@ -72,7 +72,7 @@ struct Loaded {
     function: Function,
 }
 
-impl Drop for Functions {
+impl Drop for LoadedFunctions {
     fn drop(&mut self) {
         // The closures of library calls are dropped with the context current, as they may own handles
         // of a library.
@@ -86,9 +86,9 @@ impl Drop for Functions {
     }
 }
 
-impl Functions {
-    pub(super) fn new(context: &Arc<Context>, compiler: Compiler) -> Functions {
-        Functions {
+impl LoadedFunctions {
+    pub(super) fn new(context: &Arc<PrimaryContext>, compiler: Compiler) -> LoadedFunctions {
+        LoadedFunctions {
             context: Arc::clone(context),
             compiler,
             modules: Mutex::default(),
@@ -439,7 +439,7 @@ fn mismatch_error(kernel: &Kernel, message: String) -> Error {
 
 /// A loaded module.
 struct Module {
-    context: Arc<Context>,
+    context: Arc<PrimaryContext>,
     raw: sys::CUmodule,
 }
 
@@ -448,10 +448,10 @@ unsafe impl Send for Module {}
 
 impl Module {
     /// Loads code into the context. The driver compiles PTX here, which may take seconds. The
-    /// errors are those of [`Format::detect`] and [`load_error`]; any other result is the driver's
+    /// errors are those of [`ImageFormat::detect`] and [`load_error`]; any other result is the driver's
     /// error.
-    fn load(context: &Arc<Context>, code: &[u8]) -> Result<Module> {
-        let format = Format::detect(code)?;
+    fn load(context: &Arc<PrimaryContext>, code: &[u8]) -> Result<Module> {
+        let format = ImageFormat::detect(code)?;
         let driver = context.bind()?;
         // Aligned for binaries, and terminated by a zero for PTX text.
         let mut words = vec![0_u64; code.len() / size_of::<u64>() + 1];
@@ -492,7 +492,12 @@ impl Module {
 
 /// The error of an image that the device or the driver refuses; `None` for a result that is not about
 /// the image.
-fn load_error(context: &Context, result: i32, format: Format, log: &str) -> Option<Error> {
+fn load_error(
+    context: &PrimaryContext,
+    result: i32,
+    format: ImageFormat,
+    log: &str,
+) -> Option<Error> {
     let device = context.device;
     let (major, minor) = device.capability();
     let cuda = driver::version_text(device.driver.version);
@@ -546,16 +551,16 @@ impl Drop for Module {
 #[cfg(test)]
 mod tests {
     use super::super::device_loop::LoopArgs;
-    use super::super::fake_driver::{self, Session};
+    use super::super::fake_driver::{self, FakeDriverUse};
     use super::*;
     use crate::backend::CudaOptions;
 
     #[test]
     fn equal_code_is_loaded_once() {
-        let session = Session::new();
+        let session = FakeDriverUse::new();
         fake_driver::state(|state| state.loops.loads_modules = true);
         let compiler = Compiler::new(&CudaOptions::default(), 0);
-        let functions = Functions::new(&session.context(), compiler);
+        let functions = LoadedFunctions::new(&session.context(), compiler);
         let load_named = |name: &str, code: &[u8]| {
             let image = Image::compiled("image", code);
             let kernel = Kernel::new(name).structure("args", size_of::<LoopArgs>(), &[]);

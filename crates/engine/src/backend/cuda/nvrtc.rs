@@ -22,17 +22,17 @@ type Program = *mut c_void;
 macro_rules! nvrtc {
     ($($name:ident($($arg:ty),* $(,)?);)*) => {
         #[allow(non_snake_case, reason = "the library's own names")]
-        struct Functions {
+        struct NvrtcFunctions {
             $($name: unsafe extern "C" fn($($arg),*) -> c_int,)*
             nvrtcGetErrorString: unsafe extern "C" fn(c_int) -> *const c_char,
         }
 
-        impl Functions {
+        impl NvrtcFunctions {
             fn resolve(library: &Library) -> Result<Self, libloading::Error> {
                 // SAFETY: these are the signatures of `nvrtc.h`, the same in every
                 // release since 11.2; `nvrtcResult` is an enum of 4 bytes.
                 unsafe {
-                    Ok(Functions {
+                    Ok(NvrtcFunctions {
                         $($name: *library.get(stringify!($name))?,)*
                         nvrtcGetErrorString: *library.get("nvrtcGetErrorString")?,
                     })
@@ -66,37 +66,37 @@ nvrtc! {
 
 /// The target of a compilation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Target {
+pub(super) enum CompileTarget {
     /// Machine code of a device.
     Machine(u32),
     /// PTX, which the driver compiles to machine code.
     Ptx(u32),
 }
 
-impl Target {
+impl CompileTarget {
     /// The best of `supported` for a device: its own machine code, or else the newest PTX that it
     /// can run.
-    fn choose(supported: &[u32], capability: (u32, u32)) -> Option<Target> {
+    fn choose(supported: &[u32], capability: (u32, u32)) -> Option<CompileTarget> {
         let card = capability.0 * 10 + capability.1;
         if supported.contains(&card) {
-            return Some(Target::Machine(card));
+            return Some(CompileTarget::Machine(card));
         }
         let below = supported.iter().filter(|&&arch| arch < card);
-        below.max().map(|&arch| Target::Ptx(arch))
+        below.max().map(|&arch| CompileTarget::Ptx(arch))
     }
 
     /// The compiler's option for it.
     pub(super) fn option(self) -> String {
         match self {
-            Target::Machine(arch) => format!("--gpu-architecture=sm_{arch}"),
-            Target::Ptx(arch) => format!("--gpu-architecture=compute_{arch}"),
+            CompileTarget::Machine(arch) => format!("--gpu-architecture=sm_{arch}"),
+            CompileTarget::Ptx(arch) => format!("--gpu-architecture=compute_{arch}"),
         }
     }
 }
 
 /// The library, open.
 pub(super) struct Nvrtc {
-    functions: Functions,
+    functions: NvrtcFunctions,
     /// Major and minor version.
     pub(super) version: (i32, i32),
     /// The path or the name under which it was opened.
@@ -154,7 +154,7 @@ impl Nvrtc {
         // SAFETY: opening the library runs its initialisers alone. That the file
         // is NVRTC follows from its standard name, or the caller who named the file vouches for it.
         let library = unsafe { Library::new(OsString::from(&path)) }.map_err(refuse)?;
-        let functions = Functions::resolve(&library).map_err(refuse)?;
+        let functions = NvrtcFunctions::resolve(&library).map_err(refuse)?;
         let mut version = (0, 0);
         // SAFETY: both numbers outlive the call.
         let result = unsafe { (functions.nvrtcVersion)(&mut version.0, &mut version.1) };
@@ -181,7 +181,7 @@ impl Nvrtc {
     ///
     /// # Errors
     /// [`ErrorKind::Unavailable`] if it compiles for newer devices only.
-    pub(super) fn target(&self, capability: (u32, u32)) -> Result<Target> {
+    pub(super) fn target(&self, capability: (u32, u32)) -> Result<CompileTarget> {
         let mut count = 0;
         // SAFETY: `count` outlives the call.
         self.check("nvrtcGetNumSupportedArchs", unsafe {
@@ -193,7 +193,7 @@ impl Nvrtc {
             (self.functions.nvrtcGetSupportedArchs)(archs.as_mut_ptr())
         })?;
         let archs: Vec<u32> = archs.into_iter().map(|arch| arch.max(0) as u32).collect();
-        Target::choose(&archs, capability).ok_or_else(|| {
+        CompileTarget::choose(&archs, capability).ok_or_else(|| {
             let (major, minor) = self.version;
             let message = format!(
                 "NVRTC {major}.{minor} no longer compiles for compute capability {}.{}",
@@ -208,7 +208,7 @@ impl Nvrtc {
     ///
     /// # Errors
     /// [`ErrorKind::Kernel`], with the compiler's messages.
-    pub(super) fn compile(&self, source: &CudaSource, target: Target) -> Result<Vec<u8>> {
+    pub(super) fn compile(&self, source: &CudaSource, target: CompileTarget) -> Result<Vec<u8>> {
         let program = self.program(source)?;
         let mut options = vec![c_string("an option", &target.option())?];
         for option in &source.options {
@@ -231,10 +231,12 @@ impl Nvrtc {
             return Err(Error::new(ErrorKind::Kernel, message));
         }
         match target {
-            Target::Machine(_) => {
+            CompileTarget::Machine(_) => {
                 program.bytes(functions.nvrtcGetCUBINSize, functions.nvrtcGetCUBIN)
             }
-            Target::Ptx(_) => program.bytes(functions.nvrtcGetPTXSize, functions.nvrtcGetPTX),
+            CompileTarget::Ptx(_) => {
+                program.bytes(functions.nvrtcGetPTXSize, functions.nvrtcGetPTX)
+            }
         }
     }
 
@@ -340,12 +342,18 @@ mod tests {
     fn a_card_gets_its_own_code_or_the_newest_ptx_below_it() {
         let supported = [75, 80, 86, 90, 100];
         assert_eq!(
-            Target::choose(&supported, (9, 0)),
-            Some(Target::Machine(90))
+            CompileTarget::choose(&supported, (9, 0)),
+            Some(CompileTarget::Machine(90))
         );
-        assert_eq!(Target::choose(&supported, (8, 9)), Some(Target::Ptx(86)));
-        assert_eq!(Target::choose(&supported, (12, 0)), Some(Target::Ptx(100)));
-        assert_eq!(Target::choose(&supported, (6, 1)), None);
+        assert_eq!(
+            CompileTarget::choose(&supported, (8, 9)),
+            Some(CompileTarget::Ptx(86))
+        );
+        assert_eq!(
+            CompileTarget::choose(&supported, (12, 0)),
+            Some(CompileTarget::Ptx(100))
+        );
+        assert_eq!(CompileTarget::choose(&supported, (6, 1)), None);
     }
 
     #[test]

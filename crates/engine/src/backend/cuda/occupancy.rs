@@ -1,6 +1,6 @@
 //! Finds the block size with which a kernel fills a device.
 
-use super::context::Context;
+use super::context::PrimaryContext;
 use super::module::Function;
 use crate::backend::Occupancy;
 use crate::error::{Error, ErrorKind, Result};
@@ -13,7 +13,7 @@ use cudarc::driver::sys::CUdevice_attribute;
 /// [`ErrorKind::Usage`] for a library call; [`ErrorKind::Kernel`] if no block of the kernel fits on
 /// a multiprocessor.
 pub(super) fn occupancy(
-    context: &Context,
+    context: &PrimaryContext,
     function: &Function,
     shared_bytes: u32,
 ) -> Result<Occupancy> {

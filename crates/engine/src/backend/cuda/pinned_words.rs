@@ -1,7 +1,7 @@
 //! The words that a loop on the device shares with the host, in pinned memory.
 
-use super::context::Context;
-use super::memory::Pinned;
+use super::context::PrimaryContext;
+use super::memory::PinnedMemory;
 use crate::backend::doorbell::{Word, Words};
 use crate::backend::loops::Loops;
 use crate::error::Result;
@@ -15,14 +15,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Default)]
 #[repr(C)]
 pub(super) struct LoopWords {
-    host: HostWords,
+    host: PinnedHostWords,
     device: DeviceWords,
 }
 
 /// Written by the host, and read by the device at once.
 #[derive(Default)]
 #[repr(C, align(128))]
-struct HostWords {
+struct PinnedHostWords {
     ring: AtomicU64,
     stop: AtomicU64,
 }
@@ -46,13 +46,13 @@ impl LoopWords {
 /// [`LoopWords`] in pinned memory.
 pub(super) struct PinnedWords {
     /// As large as the words, and aligned to a page.
-    pinned: Pinned,
-    context: Arc<Context>,
+    pinned: PinnedMemory,
+    context: Arc<PrimaryContext>,
 }
 
 impl PinnedWords {
-    pub(super) fn new(context: &Arc<Context>) -> Result<PinnedWords> {
-        let pinned = Pinned::zeroed(context, size_of::<LoopWords>())?;
+    pub(super) fn new(context: &Arc<PrimaryContext>) -> Result<PinnedWords> {
+        let pinned = PinnedMemory::zeroed(context, size_of::<LoopWords>())?;
         let context = Arc::clone(context);
         Ok(PinnedWords { pinned, context })
     }

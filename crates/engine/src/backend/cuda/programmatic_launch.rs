@@ -1,7 +1,7 @@
 //! Programmatic dependent launch: a kernel starts before the one that it runs after has ended, and
 //! waits for that end in its code.
 
-use super::context::Context;
+use super::context::PrimaryContext;
 use crate::backend::Call;
 use crate::error::{ErrorKind, Result};
 use cudarc::driver::sys;
@@ -34,7 +34,7 @@ impl ProgrammaticLaunch {
 /// again in the context if that helps. The error is that of the first try. Only an error of the
 /// driver can be about these launches.
 pub(super) fn or_without<T>(
-    context: &Context,
+    context: &PrimaryContext,
     made: Result<T>,
     without: impl FnOnce() -> Result<T>,
 ) -> Result<T> {
@@ -62,7 +62,7 @@ pub(super) fn or_without<T>(
 /// # Safety
 /// `graph` must be alive, and both nodes of it.
 pub(super) unsafe fn add_edge(
-    context: &Context,
+    context: &PrimaryContext,
     graph: sys::CUgraph,
     from: sys::CUgraphNode,
     to: sys::CUgraphNode,
@@ -79,7 +79,7 @@ pub(super) unsafe fn add_edge(
 /// # Safety
 /// `graph` must be alive, and both nodes of it.
 pub(super) unsafe fn make_full(
-    context: &Context,
+    context: &PrimaryContext,
     graph: sys::CUgraph,
     from: sys::CUgraphNode,
     to: sys::CUgraphNode,
@@ -100,7 +100,7 @@ mod tests {
     use super::super::device_loop::LoopArgs;
     use super::super::device_slot::CudaSlot;
     use super::super::device_slot::tests::{allocation, declared, slot, zero};
-    use super::super::fake_driver::{self, PROGRAMMATIC, Refusal, Session};
+    use super::super::fake_driver::{self, FakeDriverUse, PROGRAMMATIC, Refusal};
     use super::*;
     use crate::backend::{
         Built, DeviceSlot, ExternalEvent, GraphId, GraphSource, Node, Op, Residency,
@@ -109,7 +109,7 @@ mod tests {
 
     /// A slot of a device of this compute capability, and launches of a kernel and of one that is
     /// declared to wait, of code for this architecture.
-    fn launches(session: &Session, capability: i32, ptx_version: i32) -> (CudaSlot, [Op; 2]) {
+    fn launches(session: &FakeDriverUse, capability: i32, ptx_version: i32) -> (CudaSlot, [Op; 2]) {
         fake_driver::state(|state| {
             state.loops.loads_modules = true;
             (state.capability, state.ptx_version) = (capability, ptx_version);
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn a_kernel_in_a_stream_starts_early_after_another_kernel_alone() {
-        let session = Session::new();
+        let session = FakeDriverUse::new();
         let (mut slot, [plain, waits]) = launches(&session, 9, 90);
         let memory = allocation(&slot.context());
         slot.adopt(&memory).unwrap();
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn edges_of_a_chain_are_programmatic_in_explicit_and_captured_graphs() {
-        let session = Session::new();
+        let session = FakeDriverUse::new();
         let (mut slot, [plain, waits]) = launches(&session, 9, 90);
         let ops = [&plain, &waits, &waits, &plain];
         assert_eq!(chain(&mut slot, &ops, None).2, 2);
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn older_devices_and_code_for_them_wait_for_the_end_of_the_kernel_before() {
         for (capability, ptx_version) in [(8, 90), (9, 80)] {
-            let session = Session::new();
+            let session = FakeDriverUse::new();
             let (mut slot, [plain, waits]) = launches(&session, capability, ptx_version);
             assert_eq!(enqueue(&mut slot, &[&plain, &waits]), [false; 2]);
             assert_eq!(chain(&mut slot, &[&plain, &waits], None).2, 0);
@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn what_the_driver_refuses_is_done_without_and_not_tried_again() {
         for refusal in [Refusal::Launch, Refusal::Edge, Refusal::Instantiation] {
-            let session = Session::new();
+            let session = FakeDriverUse::new();
             let (mut slot, [plain, waits]) = launches(&session, 9, 90);
             fake_driver::state(|state| state.programmatic_refusal = Some(refusal));
             let ops = [&plain, &waits, &waits];
@@ -222,7 +222,7 @@ mod tests {
             assert_eq!(enqueue(&mut slot, &ops), [false; 3]);
         }
         // A capture that the driver refuses.
-        let session = Session::new();
+        let session = FakeDriverUse::new();
         let (mut slot, [plain, waits]) = launches(&session, 9, 90);
         fake_driver::state(|state| state.programmatic_refusal = Some(Refusal::Launch));
         // SAFETY: as in `enqueue`.
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn another_error_leaves_programmatic_launches_on() {
-        let session = Session::new();
+        let session = FakeDriverUse::new();
         let (mut slot, [plain, waits]) = launches(&session, 9, 90);
         let memory = allocation(&slot.context());
         let foreign = zero(&memory);
@@ -245,7 +245,7 @@ mod tests {
     #[test]
     fn a_loop_that_the_driver_refuses_gets_full_edges() {
         for refusal in [None, Some(Refusal::Loop)] {
-            let session = Session::new();
+            let session = FakeDriverUse::new();
             let (mut slot, [plain, waits]) = launches(&session, 9, 90);
             let ops = [&plain, &waits, &waits];
             let (graph, _, edges) = chain(&mut slot, &ops, None);
@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     fn a_graph_never_gets_a_kernel_that_does_not_wait_behind_a_programmatic_edge() {
-        let session = Session::new();
+        let session = FakeDriverUse::new();
         let (mut slot, [plain, waits]) = launches(&session, 9, 90);
         let (graph, ..) = chain(&mut slot, &[&plain, &waits], None);
         // SAFETY: as in `enqueue`.
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn merged_copies_behind_a_programmatic_edge_get_other_parameters() {
-        let session = Session::new();
+        let session = FakeDriverUse::new();
         let (mut slot, [plain, _]) = launches(&session, 9, 90);
         fake_driver::state(|state| state.loops.loads_copies = true);
         let memory = allocation(&slot.context());

@@ -1,8 +1,8 @@
 //! Reads the nodes of a graph back as operations.
 
-use super::context::Context;
+use super::context::PrimaryContext;
 use super::graph_node::NodeKind;
-use super::module::Functions;
+use super::module::LoadedFunctions;
 use super::timestamps::Timestamps;
 use crate::backend::Op;
 use crate::error::{Error, ErrorKind, Result};
@@ -15,15 +15,15 @@ use std::ptr::null_mut;
 
 /// An enum that the driver writes, kept as a number: a newer driver has values that the bindings'
 /// enum lacks.
-pub(super) struct Number<E> {
+pub(super) struct DriverNumber<E> {
     value: u32,
     marker: PhantomData<E>,
 }
 
-impl<E> Number<E> {
+impl<E> DriverNumber<E> {
     pub(super) fn new() -> Self {
         const { assert!(size_of::<E>() == size_of::<u32>()) };
-        Number {
+        DriverNumber {
             value: u32::MAX,
             marker: PhantomData,
         }
@@ -48,14 +48,14 @@ impl<E> Number<E> {
 /// # Safety
 /// `node` must be alive.
 pub(super) unsafe fn read(
-    context: &Context,
+    context: &PrimaryContext,
     node: sys::CUgraphNode,
     step: NodeKind,
-    functions: &Functions,
+    functions: &LoadedFunctions,
     timestamps: &Timestamps,
 ) -> Result<Op> {
     let driver = context.bind()?;
-    let mut kind = Number::<CUgraphNodeType>::new();
+    let mut kind = DriverNumber::<CUgraphNodeType>::new();
     // SAFETY: `kind` outlives the call, and the caller answers for the node.
     context.check("cuGraphNodeGetType", unsafe {
         (driver.cuGraphNodeGetType)(node, kind.place())
@@ -102,10 +102,10 @@ fn foreign_node_error(reason: String) -> Error {
 /// # Safety
 /// `node` must be alive, and a kernel's.
 unsafe fn read_launch(
-    context: &Context,
+    context: &PrimaryContext,
     node: sys::CUgraphNode,
     step: NodeKind,
-    functions: &Functions,
+    functions: &LoadedFunctions,
 ) -> Result<Op> {
     let driver = context.bind()?;
     let mut params = MaybeUninit::<sys::CUDA_KERNEL_NODE_PARAMS>::zeroed();
@@ -153,7 +153,11 @@ type End = (u32, u64);
 ///
 /// # Safety
 /// `node` must be alive, and a copy.
-unsafe fn read_copy(context: &Context, node: sys::CUgraphNode, step: NodeKind) -> Result<Op> {
+unsafe fn read_copy(
+    context: &PrimaryContext,
+    node: sys::CUgraphNode,
+    step: NodeKind,
+) -> Result<Op> {
     let driver = context.bind()?;
     let mut params = MaybeUninit::<sys::CUDA_MEMCPY3D>::zeroed();
     let params_pointer = params.as_mut_ptr();
@@ -230,7 +234,7 @@ fn download(from: End, to: End, bytes: usize) -> Op {
 
 /// # Safety
 /// `node` must be alive, and a memset.
-unsafe fn read_memset(context: &Context, node: sys::CUgraphNode) -> Result<Op> {
+unsafe fn read_memset(context: &PrimaryContext, node: sys::CUgraphNode) -> Result<Op> {
     let driver = context.bind()?;
     let mut params = MaybeUninit::<sys::CUDA_MEMSET_NODE_PARAMS>::zeroed();
     // SAFETY: `params` outlives the call; the node is the caller's promise.
@@ -247,7 +251,7 @@ unsafe fn read_memset(context: &Context, node: sys::CUgraphNode) -> Result<Op> {
 /// # Safety
 /// `node` must be alive, and record an event.
 unsafe fn read_timestamp(
-    context: &Context,
+    context: &PrimaryContext,
     node: sys::CUgraphNode,
     timestamps: &Timestamps,
 ) -> Result<Op> {

@@ -3,7 +3,7 @@
 use super::device_loop::DeviceLoop;
 use super::graph::Template;
 use super::loop_clock::BatchTimes;
-use super::module::Functions;
+use super::module::LoadedFunctions;
 use super::pinned_words::{PinnedWords, loops_of};
 use crate::backend::loops::LoopHandle;
 use crate::backend::{Residency, host_ns};
@@ -27,7 +27,7 @@ impl ResidentLoop {
     /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) if there are too many loops.
     pub(super) fn new(
         template: &Template,
-        functions: &Functions,
+        functions: &LoadedFunctions,
         residency: Residency,
     ) -> Result<ResidentLoop> {
         let context = template.context();
@@ -96,7 +96,7 @@ impl Drop for ResidentLoop {
 mod tests {
     use super::super::device_slot::CudaSlot;
     use super::super::device_slot::tests::{allocation, slot};
-    use super::super::fake_driver::{self, Session};
+    use super::super::fake_driver::{self, FakeDriverUse};
     use crate::backend::{
         Allocation, DeviceSlot, GraphId, GraphSource, Node, Op, Residency, TIMESTAMPS, host_ns,
     };
@@ -105,7 +105,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     /// A slot with a resident graph that sets an allocation of 64 bytes to seven.
-    fn resident(session: &Session, residency: Residency) -> (CudaSlot, Allocation, GraphId) {
+    fn resident(session: &FakeDriverUse, residency: Residency) -> (CudaSlot, Allocation, GraphId) {
         fake_driver::state(|state| state.loops.loads_modules = true);
         let context = session.context();
         let allocation = allocation(&context);
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn a_loop_runs_each_batch_once_and_is_launched_again_after_a_pause() {
-        let session = Session::new();
+        let session = FakeDriverUse::new();
         let residency = Residency {
             idle: Duration::from_millis(20),
             ..Residency::default()
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn the_times_of_a_batch_lie_between_the_host_s_moments_and_cost_no_call() {
-        let session = Session::new();
+        let session = FakeDriverUse::new();
         let (mut slot, _, graph) = resident(&session, Residency::default());
         let timings = || session.context().calls.snapshot().timings;
         let before = timings();
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn loops_that_are_busy_for_too_long_are_launched_again() {
-        let session = Session::new();
+        let session = FakeDriverUse::new();
         let residency = Residency {
             idle: Duration::from_secs(10),
             busy: Duration::from_millis(2),
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn other_work_of_the_slot_and_a_loop_s_batch_wait_for_each_other() {
-        let session = Session::new();
+        let session = FakeDriverUse::new();
         let (mut slot, allocation, graph) = resident(&session, Residency::default());
         slot.launch_graph(graph).unwrap();
         let zero = Op::Memset {
@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn nothing_is_left_of_a_slot_that_is_dropped_with_a_batch_in_flight() {
-        let session = Session::new();
+        let session = FakeDriverUse::new();
         for _ in 0..20 {
             let (mut slot, allocation, graph) = resident(&session, Residency::default());
             slot.launch_graph(graph).unwrap();
@@ -260,7 +260,7 @@ mod tests {
 
     #[test]
     fn a_slot_that_was_given_up_never_counts_as_quiet() {
-        let session = Session::new();
+        let session = FakeDriverUse::new();
         let (mut slot, _, graph) = resident(&session, Residency::default());
         slot.launch_graph(graph).unwrap();
         let error = Error::new(ErrorKind::Deadline, "planted");
@@ -273,7 +273,7 @@ mod tests {
 
     #[test]
     fn a_graph_that_is_resident_or_was_changed_is_not_made_resident() {
-        let session = Session::new();
+        let session = FakeDriverUse::new();
         let (mut slot, allocation, graph) = resident(&session, Residency::default());
         let again = slot.make_resident(graph, Residency::default());
         assert_eq!(again.unwrap_err().kind(), ErrorKind::Usage);
@@ -291,7 +291,7 @@ mod tests {
 
     #[test]
     fn a_fault_in_a_loop_is_seen_and_loses_the_device() {
-        let session = Session::new();
+        let session = FakeDriverUse::new();
         let (mut slot, _, graph) = resident(&session, Residency::default());
         fake_driver::state(|state| state.loops.faults = true);
         slot.launch_graph(graph).unwrap();

@@ -1,6 +1,6 @@
 //! One slot's part of the arenas.
 
-use super::memory::{DeviceMemory, Pinned};
+use super::memory::{DeviceMemory, PinnedMemory};
 use crate::backend::{Addresses, HostViews, Layout, Space};
 use crate::record::BufferId;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 /// The part of both arenas that one slot owns. The arenas live as long as their last part.
 pub(super) struct SlotMemory {
     layout: Arc<Layout>,
-    pinned: Arc<Pinned>,
+    pinned: Arc<PinnedMemory>,
     device: Arc<DeviceMemory>,
     /// The index of the part; each exists once.
     index: usize,
@@ -20,7 +20,7 @@ impl SlotMemory {
     /// Panics if an arena is smaller than that.
     pub(super) fn cut(
         layout: Layout,
-        pinned: Pinned,
+        pinned: PinnedMemory,
         device: DeviceMemory,
         count: usize,
     ) -> impl Iterator<Item = SlotMemory> {

@@ -1,6 +1,6 @@
 //! The stream of a slot, and the progress of work in it.
 
-use super::context::Context;
+use super::context::PrimaryContext;
 use super::stream::{Event, Stream};
 use crate::backend::{ExternalEvent, Priority};
 use crate::error::{Error, ErrorKind, Result};
@@ -28,7 +28,7 @@ pub(super) struct SlotStream {
 
 impl SlotStream {
     pub(super) fn new(
-        context: &Arc<Context>,
+        context: &Arc<PrimaryContext>,
         priority: Priority,
         blocking_wait: bool,
     ) -> Result<SlotStream> {
@@ -130,12 +130,12 @@ impl SlotStream {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fake_driver::Session;
+    use super::super::fake_driver::FakeDriverUse;
     use super::*;
 
     #[test]
     fn a_stream_ends_in_a_kernel_until_it_gets_other_work_or_a_fence() {
-        let session = Session::new();
+        let session = FakeDriverUse::new();
         let mut stream = SlotStream::new(&session.context(), Priority::Normal, false).unwrap();
         assert!(!stream.ends_in_kernel());
         let kernel = |stream: &mut SlotStream| {
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn work_behind_the_last_fence_counts_as_running() {
-        let session = Session::new();
+        let session = FakeDriverUse::new();
         let mut stream = SlotStream::new(&session.context(), Priority::Normal, false).unwrap();
         assert!(stream.is_quiet());
         stream.stream_for_work();

@@ -1,6 +1,6 @@
 //! Streams and events.
 
-use super::context::Context;
+use super::context::PrimaryContext;
 use super::result_codes;
 use crate::backend::{Call, ExternalEvent, Priority};
 use crate::error::{Error, Result};
@@ -22,7 +22,7 @@ const REFUSED_PAUSE: Duration = Duration::from_millis(1);
 /// Makes a call that waits for work. In the relaxed mode the driver should not refuse it because of
 /// a capture; if it does, the call is repeated, as the work goes on all the same. After
 /// [`REFUSED_MAX`] the refusal is the error, and the work still counts as in flight.
-fn wait_out(context: &Context, name: &str, wait: impl Fn() -> i32) -> Result<()> {
+fn wait_out(context: &PrimaryContext, name: &str, wait: impl Fn() -> i32) -> Result<()> {
     let mut first = None;
     loop {
         let result = wait();
@@ -36,7 +36,7 @@ fn wait_out(context: &Context, name: &str, wait: impl Fn() -> i32) -> Result<()>
 }
 
 /// The highest priority, which is the least number.
-pub(super) fn greatest_priority(context: &Context) -> Result<c_int> {
+pub(super) fn greatest_priority(context: &PrimaryContext) -> Result<c_int> {
     let driver = context.bind()?;
     let (mut least, mut greatest) = (0, 0);
     // SAFETY: both outlive the call, and the context is current.
@@ -49,7 +49,7 @@ pub(super) fn greatest_priority(context: &Context) -> Result<c_int> {
 /// A non-blocking stream, which does not synchronize with the legacy default stream that other code
 /// in the process may use.
 pub(super) struct Stream {
-    context: Arc<Context>,
+    context: Arc<PrimaryContext>,
     priority: Priority,
     raw: sys::CUstream,
 }
@@ -67,7 +67,7 @@ impl Stream {
     }
 
     /// A stream of normal priority.
-    pub(super) fn new(context: &Arc<Context>) -> Result<Stream> {
+    pub(super) fn new(context: &Arc<PrimaryContext>) -> Result<Stream> {
         let driver = context.bind()?;
         let flags = CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
         let mut raw = std::ptr::null_mut();
@@ -84,7 +84,7 @@ impl Stream {
 
     /// A stream with a priority. A graph that is launched into it runs with that priority too, unless
     /// it was made with priorities for its nodes.
-    pub(super) fn of_priority(context: &Arc<Context>, priority: Priority) -> Result<Stream> {
+    pub(super) fn of_priority(context: &Arc<PrimaryContext>, priority: Priority) -> Result<Stream> {
         if priority == Priority::Normal {
             return Stream::new(context);
         }
@@ -107,7 +107,7 @@ impl Stream {
         self.priority
     }
 
-    pub(super) fn context(&self) -> &Arc<Context> {
+    pub(super) fn context(&self) -> &Arc<PrimaryContext> {
         &self.context
     }
 
@@ -173,7 +173,7 @@ impl Drop for Stream {
 
 /// An event.
 pub(super) struct Event {
-    context: Arc<Context>,
+    context: Arc<PrimaryContext>,
     raw: sys::CUevent,
 }
 
@@ -185,7 +185,7 @@ unsafe impl Sync for Event {}
 impl Event {
     /// `blocking_wait` makes [`Event::wait`] sleep instead of spin, which frees the core and adds
     /// about 30 us to each wait.
-    pub(super) fn new(context: &Arc<Context>, blocking_wait: bool) -> Result<Event> {
+    pub(super) fn new(context: &Arc<PrimaryContext>, blocking_wait: bool) -> Result<Event> {
         let mut flags = CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
         if blocking_wait {
             flags |= CUevent_flags::CU_EVENT_BLOCKING_SYNC as u32;
@@ -194,13 +194,13 @@ impl Event {
     }
 
     /// An event that records the time.
-    pub(super) fn timed(context: &Arc<Context>) -> Result<Event> {
+    pub(super) fn timed(context: &Arc<PrimaryContext>) -> Result<Event> {
         context.calls.add(Call::Timing);
         Event::with_flags(context, CUevent_flags::CU_EVENT_DEFAULT as u32)
     }
 
     /// Makes an event with flags of the driver.
-    fn with_flags(context: &Arc<Context>, flags: u32) -> Result<Event> {
+    fn with_flags(context: &Arc<PrimaryContext>, flags: u32) -> Result<Event> {
         let driver = context.bind()?;
         let mut raw = std::ptr::null_mut();
         // SAFETY: `raw` outlives the call, and the context is current.
@@ -213,7 +213,7 @@ impl Event {
         })
     }
 
-    pub(super) fn context(&self) -> &Arc<Context> {
+    pub(super) fn context(&self) -> &Arc<PrimaryContext> {
         &self.context
     }
 

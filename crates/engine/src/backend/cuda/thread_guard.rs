@@ -177,7 +177,7 @@ fn refuse(call: &'static str, result: i32) -> Result<(), Refused> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fake_driver::{self, GLOBAL, PRIMARY, RELAXED, Session};
+    use super::super::fake_driver::{self, FakeDriverUse, GLOBAL, PRIMARY, RELAXED};
     use super::super::stream::{Event, Stream};
     use super::*;
     use crate::backend::Call;
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_call_leaves_the_contexts_and_the_mode_of_the_thread_as_they_were() {
-        let session = Session::new();
+        let session = FakeDriverUse::new();
         for (mode, stack) in [
             (GLOBAL, vec![]),
             (GLOBAL, vec![FOREIGN]),
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn inside_a_guard_nothing_is_changed_once_more() {
-        let session = Session::new();
+        let session = FakeDriverUse::new();
         in_a_thread(|| {
             fake_driver::set_thread(GLOBAL, &[FOREIGN]);
             let context = session.context();
@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn a_thread_of_the_crate_s_own_is_changed_once_and_keeps_it() {
-        let session = Session::new();
+        let session = FakeDriverUse::new();
         in_a_thread(|| {
             let context = session.context();
             crate_threads::register();
@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn captures_of_other_threads_neither_refuse_a_call_nor_are_invalidated() {
-        let session = Session::new();
+        let session = FakeDriverUse::new();
         fake_driver::state(|state| state.captures_elsewhere = true);
         for own in [false, true] {
             in_a_thread(|| {
@@ -291,7 +291,7 @@ mod tests {
 
     #[test]
     fn a_wait_that_a_capture_refuses_is_made_again_and_loses_nothing() {
-        let session = Session::new();
+        let session = FakeDriverUse::new();
         let context = session.context();
         let stream = Stream::new(&context).unwrap();
         let event = Event::new(&context, false).unwrap();

@@ -1,7 +1,7 @@
 //! A slot's timestamps: events with a time, or the clock that its loops read, and the conversion to
 //! the host's clock.
 
-use super::context::Context;
+use super::context::PrimaryContext;
 use super::loop_clock::{BatchTimes, LoopClock};
 use super::result_codes;
 use super::stream::{Event, Stream};
@@ -21,13 +21,13 @@ const BASE_ROUNDS: usize = 4;
 
 /// The events of one slot, created at their first use.
 pub(super) struct Timestamps {
-    context: Arc<Context>,
-    clock: Arc<Clock>,
+    context: Arc<PrimaryContext>,
+    clock: Arc<DeviceClock>,
     events: Option<[Event; TIMESTAMPS]>,
 }
 
 impl Timestamps {
-    pub(super) fn new(context: &Arc<Context>, clock: &Arc<Clock>) -> Timestamps {
+    pub(super) fn new(context: &Arc<PrimaryContext>, clock: &Arc<DeviceClock>) -> Timestamps {
         Timestamps {
             context: Arc::clone(context),
             clock: Arc::clone(clock),
@@ -35,7 +35,7 @@ impl Timestamps {
         }
     }
 
-    pub(super) fn context(&self) -> &Arc<Context> {
+    pub(super) fn context(&self) -> &Arc<PrimaryContext> {
         &self.context
     }
 
@@ -91,7 +91,7 @@ impl Timestamps {
 
 /// The relation of the device's clocks to the host's, shared by all slots of a context.
 #[derive(Default)]
-pub(super) struct Clock {
+pub(super) struct DeviceClock {
     /// The reference for the times of events.
     base: Mutex<Option<Base>>,
     of_loops: LoopClock,
@@ -109,9 +109,12 @@ struct Base {
     found: Instant,
 }
 
-impl Clock {
+impl DeviceClock {
     /// The base, measured again if there is none or it is old.
-    fn base(&self, context: &Arc<Context>) -> Result<parking_lot::MutexGuard<'_, Option<Base>>> {
+    fn base(
+        &self,
+        context: &Arc<PrimaryContext>,
+    ) -> Result<parking_lot::MutexGuard<'_, Option<Base>>> {
         let mut base = self.base.lock();
         match &mut *base {
             Some(base) if base.found.elapsed() <= BASE_AGE_MAX => {}

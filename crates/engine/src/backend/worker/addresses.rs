@@ -18,13 +18,13 @@ const _: () = assert!(2 * (SLOTS_MAX as u64 + 1) * SIDE_BYTES <= ALLOCATIONS_STA
 
 /// One of the two addresses of a buffer.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Side {
+pub(super) enum MemorySide {
     Device,
     Host,
 }
 
 /// The first address of a side of a slot. None is below [`SIDE_BYTES`], so that no small number is one.
-fn start(slot: u32, side: Side) -> u64 {
+fn start(slot: u32, side: MemorySide) -> u64 {
     let place = 2 * (u64::from(slot) + 1) + side as u64;
     place * SIDE_BYTES
 }
@@ -34,17 +34,17 @@ pub(super) fn addresses(slot: u32, layout: &Layout, buffer: BufferId) -> Address
     let place = &layout.buffers[buffer.index()];
     let address = |side, offset| start(slot, side) + offset as u64;
     Addresses {
-        device: address(Side::Device, place.device),
-        host: place.host.map(|offset| address(Side::Host, offset)),
+        device: address(MemorySide::Device, place.device),
+        host: place.host.map(|offset| address(MemorySide::Host, offset)),
         bytes: place.bytes,
     }
 }
 
 /// The worker's allocations, by their address in the other process.
 #[derive(Default)]
-pub(super) struct Allocations(pub(super) BTreeMap<u64, Allocation>);
+pub(super) struct WorkerAllocations(pub(super) BTreeMap<u64, Allocation>);
 
-impl Allocations {
+impl WorkerAllocations {
     /// The address in the worker; `None` if it is not in an allocation.
     fn real(&self, address: u64) -> Option<u64> {
         let (start, allocation) = self.0.range(..=address).next_back()?;
@@ -79,13 +79,13 @@ impl Map {
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for an address that is not the slot's own, and
     /// for one in an allocation, which the supervisor fills again, if the work writes there.
-    fn real(&self, address: u64, allocations: &Allocations, writes: bool) -> Result<u64> {
+    fn real(&self, address: u64, allocations: &WorkerAllocations, writes: bool) -> Result<u64> {
         match allocations.real(address) {
             Some(_) if writes => return Err(read_only()),
             Some(real) => return Ok(real),
             None => {}
         }
-        let inside = |side: Side, offset: Option<usize>, bytes: usize, real: Option<u64>| {
+        let inside = |side: MemorySide, offset: Option<usize>, bytes: usize, real: Option<u64>| {
             let offset = address.checked_sub(start(self.slot, side) + offset? as u64)?;
             // An empty buffer contains its start address.
             (offset < bytes.max(1) as u64).then(|| real.map(|real| real + offset))?
@@ -93,12 +93,12 @@ impl Map {
         let pairs = self.layout.buffers.iter().zip(&self.real);
         let mut found = pairs.filter_map(|(place, real)| {
             inside(
-                Side::Device,
+                MemorySide::Device,
                 Some(place.device),
                 place.bytes,
                 Some(real.device),
             )
-            .or_else(|| inside(Side::Host, place.host, place.bytes, real.host))
+            .or_else(|| inside(MemorySide::Host, place.host, place.bytes, real.host))
         });
         found.next().ok_or_else(|| {
             Error::usage(format!("address {address:#x} is not the slot's own"))
@@ -115,7 +115,7 @@ impl Map {
         &self,
         op: &Op,
         kernel: Option<&Kernel>,
-        allocations: &Allocations,
+        allocations: &WorkerAllocations,
     ) -> Result<Op> {
         let real = |address: u64, writes: bool| self.real(address, allocations, writes);
         let mut op = op.clone();

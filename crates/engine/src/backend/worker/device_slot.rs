@@ -4,7 +4,7 @@ use super::addresses::addresses;
 use super::arena::{
     ArenaPart, BATCH_FAILED, CompletionFlag, CompletionFlags, DEVICE_FAILED, NO_FAILURE,
 };
-use super::message::{Reply, Request, SlotCall, Spec};
+use super::message::{Request, SlotCall, Spec, WorkerReply};
 use super::process::Fate;
 use super::served_slot::as_loss;
 use super::supervisor::Supervisor;
@@ -27,7 +27,7 @@ const SPIN_TIME: Duration = Duration::from_micros(20);
 const ALIVE_CHECK_INTERVAL: Duration = Duration::from_millis(5);
 
 /// The state that slots which are opened together share.
-pub(super) struct Opened {
+pub(super) struct SlotsShared {
     pub(super) backend: BackendId,
     /// The name of the worker's backend.
     pub(super) device: &'static str,
@@ -64,7 +64,12 @@ pub(super) struct WorkerSlot {
 
 impl WorkerSlot {
     /// The `index`-th of the slots that were opened together.
-    pub(super) fn new(opened: &Opened, index: usize, slot: u32, host: ArenaPart) -> WorkerSlot {
+    pub(super) fn new(
+        opened: &SlotsShared,
+        index: usize,
+        slot: u32,
+        host: ArenaPart,
+    ) -> WorkerSlot {
         WorkerSlot {
             id: DeviceSlotId::new(opened.backend),
             device: opened.device,
@@ -146,10 +151,10 @@ impl WorkerSlot {
     fn ask_for_error(&mut self, is_reached: bool) -> Result<bool> {
         let request = Request::TakeError { slot: self.slot };
         match self.supervisor.ask_worker(&request, self.generation) {
-            Ok(Reply::Done(Err(error))) if error.scope() >= ErrorScope::Device => {
+            Ok(WorkerReply::Done(Err(error))) if error.scope() >= ErrorScope::Device => {
                 self.supervisor.lose(self.generation, &error);
             }
-            Ok(Reply::Done(Err(error))) if is_reached => {
+            Ok(WorkerReply::Done(Err(error))) if is_reached => {
                 self.fence_seen = self.fence_set;
                 return Err(error);
             }
@@ -266,7 +271,7 @@ unsafe impl DeviceSlot for WorkerSlot {
     fn graph_ops(&self, graph: GraphId) -> Result<Vec<Op>> {
         let slot = self.slot;
         match self.supervisor.ask(&Request::GraphOps { slot, graph })? {
-            Reply::Ops(ops) => self.supervisor.check_answer(ops),
+            WorkerReply::Ops(ops) => self.supervisor.check_answer(ops),
             _ => Err(self.supervisor.lose_garbled()),
         }
     }
@@ -325,7 +330,7 @@ unsafe impl DeviceSlot for WorkerSlot {
         let reply = self
             .supervisor
             .ask(&Request::Timestamps { slot: self.slot })?;
-        let Reply::Timestamps(timestamps, worker_ns) = reply else {
+        let WorkerReply::Timestamps(timestamps, worker_ns) = reply else {
             return Err(self.supervisor.lose_garbled());
         };
         // The worker read its clock between the request and now.

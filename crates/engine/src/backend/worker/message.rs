@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// the other.
 #[derive(Serialize, Deserialize)]
 pub(super) enum Request {
-    /// The first request. The reply is [`Reply::Opened`].
+    /// The first request. The reply is [`WorkerReply::Opened`].
     Open {
         choice: Choice,
         cuda: CudaOptions,
@@ -28,24 +28,24 @@ pub(super) enum Request {
     },
     /// The next image.
     Image(Arc<Image>),
-    /// Compiles the images from this one on. The replies are any number of [`Reply::Compiling`], and
-    /// [`Reply::Done`].
+    /// Compiles the images from this one on. The replies are any number of [`WorkerReply::Compiling`], and
+    /// [`WorkerReply::Done`].
     Prepare { first: usize },
-    /// The next kernel. The reply is [`Reply::Done`].
+    /// The next kernel. The reply is [`WorkerReply::Done`].
     Load(KernelDecl),
     /// Opens slots. Two files follow: their host memory, and their completion flags. An entry
-    /// without a number has memory in the files and no slot. The reply is [`Reply::Done`].
+    /// without a number has memory in the files and no slot. The reply is [`WorkerReply::Done`].
     OpenSlots {
         buffers: Vec<BufferDecl>,
         slots: Vec<Option<u32>>,
         priority: Priority,
     },
-    /// Drops a slot; its work in flight runs to its end. The reply is [`Reply::Done`].
+    /// Drops a slot; its work in flight runs to its end. The reply is [`WorkerReply::Done`].
     CloseSlot { slot: u32 },
-    /// Takes an allocation, which all slots may read at this address. The reply is [`Reply::Done`].
+    /// Takes an allocation, which all slots may read at this address. The reply is [`WorkerReply::Done`].
     Allocate { address: u64, bytes: usize },
     /// Copies a part of its contents to an allocation. A file with them follows. The reply is
-    /// [`Reply::Done`].
+    /// [`WorkerReply::Done`].
     Fill {
         address: u64,
         offset: usize,
@@ -53,14 +53,14 @@ pub(super) enum Request {
     },
     /// Drops an allocation, but for graphs that use it. No reply.
     Free { address: u64 },
-    /// Makes a graph, or updates the existing one. The reply is [`Reply::Built`].
+    /// Makes a graph, or updates the existing one. The reply is [`WorkerReply::Built`].
     Build {
         slot: u32,
         #[serde(with = "graph_number")]
         graph: GraphId,
         spec: Spec,
     },
-    /// Changes the parameters of a node. The reply is [`Reply::Done`].
+    /// Changes the parameters of a node. The reply is [`WorkerReply::Done`].
     SetParams {
         slot: u32,
         #[serde(with = "graph_number")]
@@ -68,7 +68,7 @@ pub(super) enum Request {
         node: usize,
         op: Op,
     },
-    /// The reply is [`Reply::Ops`].
+    /// The reply is [`WorkerReply::Ops`].
     GraphOps {
         slot: u32,
         #[serde(with = "graph_number")]
@@ -87,7 +87,7 @@ pub(super) enum Request {
         steps: Vec<SlotCall>,
         fence: u32,
     },
-    /// Asks for the error that a slot's completion flag announces. The reply is [`Reply::Done`].
+    /// Asks for the error that a slot's completion flag announces. The reply is [`WorkerReply::Done`].
     TakeError { slot: u32 },
     /// Asks how the kernel with this id fills the device.
     Occupancy(FunctionId),
@@ -184,15 +184,15 @@ impl KernelDecl {
 
 /// The device of the worker.
 #[derive(Clone, Serialize, Deserialize)]
-pub(super) struct Opened {
+pub(super) struct WorkerDevice {
     device: DeviceInfo,
     backend: String,
     pub(super) reason: String,
 }
 
-impl Opened {
+impl WorkerDevice {
     pub(super) fn new(device: &DeviceInfo, reason: String) -> Self {
-        Opened {
+        WorkerDevice {
             device: device.clone(),
             backend: device.backend.to_owned(),
             reason,
@@ -214,11 +214,11 @@ impl Opened {
 
 /// A reply of the worker.
 #[derive(Serialize, Deserialize)]
-pub(super) enum Reply {
+pub(super) enum WorkerReply {
     Done(Result<()>),
     /// Progress of a compilation. The last report comes at its end.
     Compiling(Compilation),
-    Opened(Result<Opened>),
+    Opened(Result<WorkerDevice>),
     Built(Result<Built>),
     Ops(Result<Vec<Op>>),
     Occupancy(Result<Occupancy>),

@@ -47,8 +47,8 @@ use crate::record::{BufferDecl, Image, Kernel};
 use arena::CompletionFlags;
 pub(super) use arena::{Arena, ArenaPart};
 use device_slot::WorkerSlot;
-use message::{Reply, Request};
-use restart_state::Group;
+use message::{Request, WorkerReply};
+use restart_state::SlotGroup;
 pub use serve::serve;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -189,7 +189,7 @@ unsafe impl Backend for WorkerBackend {
 
     fn occupancy(&self, _: &Kernel, function: FunctionId) -> Result<Occupancy> {
         match self.supervisor.ask(&Request::Occupancy(function))? {
-            Reply::Occupancy(occupancy) => self.supervisor.check_answer(occupancy),
+            WorkerReply::Occupancy(occupancy) => self.supervisor.check_answer(occupancy),
             _ => Err(self.supervisor.lose_garbled()),
         }
     }
@@ -207,7 +207,7 @@ unsafe impl Backend for WorkerBackend {
             return Ok(Vec::new());
         };
         let flags = Arc::new(CompletionFlags::new(slots)?);
-        let group = Group {
+        let group = SlotGroup {
             buffers: buffers.to_vec(),
             slots: Vec::new(),
             priority,
@@ -215,7 +215,7 @@ unsafe impl Backend for WorkerBackend {
             flags: Arc::clone(&flags),
         };
         let numbers = self.supervisor.open_slots(group, slots)?;
-        let opened = device_slot::Opened {
+        let opened = device_slot::SlotsShared {
             backend: self.id,
             device: self.device.backend,
             allocation_key: self.allocation_key,
@@ -260,7 +260,7 @@ unsafe impl Backend for WorkerBackend {
     /// The numbers of the current worker; 0 while it is lost.
     fn driver_calls(&self) -> DriverCalls {
         match self.supervisor.ask(&Request::Calls) {
-            Ok(Reply::Calls(calls)) => calls,
+            Ok(WorkerReply::Calls(calls)) => calls,
             _ => DriverCalls::default(),
         }
     }

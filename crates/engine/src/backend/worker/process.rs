@@ -75,7 +75,7 @@ impl Exit {
 }
 
 /// A child process.
-pub(super) trait Process: Send {
+pub(super) trait ChildProcess: Send {
     fn id(&self) -> u32;
     /// Sends SIGKILL. It has no effect on a process that has ended.
     fn kill(&mut self);
@@ -83,7 +83,7 @@ pub(super) trait Process: Send {
     fn try_exit(&mut self) -> Option<Exit>;
 }
 
-impl Process for Child {
+impl ChildProcess for Child {
     fn id(&self) -> u32 {
         Child::id(self)
     }
@@ -132,7 +132,7 @@ pub(super) struct Workers {
 
 struct Current {
     /// `None` when it is known to have ended.
-    process: Option<Box<dyn Process>>,
+    process: Option<Box<dyn ChildProcess>>,
     /// How the last process ended.
     exit: Option<Exit>,
     /// Why the last worker was lost. It stays while the next one starts.
@@ -190,7 +190,7 @@ impl Workers {
     ///
     /// # Panics
     /// If the process before has not ended.
-    pub(super) fn note_started(&self, process: Box<dyn Process>) {
+    pub(super) fn note_started(&self, process: Box<dyn ChildProcess>) {
         let mut current = self.current.lock();
         assert!(current.process.is_none(), "the one before has ended");
         current.process = Some(process);

@@ -3,7 +3,7 @@
 use super::addresses::{ALLOCATIONS_START, SLOTS_MAX};
 use super::arena::{Arena, CompletionFlags};
 use super::ipc::Link;
-use super::message::{KernelDecl, Reply, Request, Spec};
+use super::message::{KernelDecl, Request, Spec, WorkerReply};
 use super::supervisor::answer;
 use super::unexpected_reply_error;
 use crate::backend::graphs::Graphs;
@@ -22,16 +22,16 @@ pub(super) struct RestartState {
     pub(super) images: Vec<Arc<Image>>,
     pub(super) kernels: Vec<KernelDecl>,
     /// Allocations with their contents, by address.
-    filled: BTreeMap<u64, Filled>,
+    filled: BTreeMap<u64, FilledAllocation>,
     /// The end of the addresses that allocations had so far.
     allocations_end: u64,
-    groups: Vec<Group>,
+    groups: Vec<SlotGroup>,
     /// The graphs of each open slot.
     slots: BTreeMap<u32, Graphs<Spec>>,
 }
 
 /// An allocation.
-pub(super) struct Filled {
+pub(super) struct FilledAllocation {
     contents: Arc<Contents>,
     bytes: usize,
     /// Whether the program has a handle of the allocation.
@@ -39,7 +39,7 @@ pub(super) struct Filled {
 }
 
 /// Slots that were opened together.
-pub(super) struct Group {
+pub(super) struct SlotGroup {
     pub(super) buffers: Vec<BufferDecl>,
     /// The number of each slot, in the order of `host` and `flags`; `None` for a closed slot.
     pub(super) slots: Vec<Option<u32>>,
@@ -73,12 +73,12 @@ impl RestartState {
         start
     }
 
-    pub(super) fn add_filled(&mut self, address: u64, filled: Filled) {
+    pub(super) fn add_filled(&mut self, address: u64, filled: FilledAllocation) {
         self.filled.insert(address, filled);
     }
 
     /// Gives an allocation, of which the program has a handle, other contents.
-    pub(super) fn refill(&mut self, address: u64, filled: Filled) {
+    pub(super) fn refill(&mut self, address: u64, filled: FilledAllocation) {
         let known = self.filled.insert(address, filled);
         debug_assert!(known.is_some_and(|known| known.is_held));
     }
@@ -93,7 +93,7 @@ impl RestartState {
     /// Removes the allocations that neither a handle nor a graph uses. Returns their addresses.
     pub(super) fn take_unused(&mut self) -> Vec<u64> {
         let graphs = || self.slots.values().flat_map(Graphs::iter);
-        let is_unused = |(address, filled): &(&u64, &Filled)| {
+        let is_unused = |(address, filled): &(&u64, &FilledAllocation)| {
             !filled.is_held && !graphs().any(|(_, spec)| filled.is_used(**address, spec))
         };
         let unused = self.filled.iter().filter(is_unused);
@@ -104,7 +104,7 @@ impl RestartState {
         unused
     }
 
-    pub(super) fn add(&mut self, group: Group) {
+    pub(super) fn add(&mut self, group: SlotGroup) {
         let open = group.slots.iter().flatten();
         self.slots
             .extend(open.map(|slot| (*slot, Graphs::default())));
@@ -119,7 +119,7 @@ impl RestartState {
                 *known = None;
             }
         }
-        let is_open = |group: &Group| group.slots.iter().any(Option::is_some);
+        let is_open = |group: &SlotGroup| group.slots.iter().any(Option::is_some);
         self.groups.retain(is_open);
     }
 
@@ -155,7 +155,7 @@ impl RestartState {
                 let spec = spec.clone();
                 link.send(&Request::Build { slot, graph, spec })?;
                 match answer(link)? {
-                    Reply::Built(built) => built.map(|_| ())?,
+                    WorkerReply::Built(built) => built.map(|_| ())?,
                     _ => return Err(unexpected_reply_error()),
                 }
             }
@@ -164,9 +164,9 @@ impl RestartState {
     }
 }
 
-impl Filled {
-    pub(super) fn new(contents: &Arc<Contents>) -> Filled {
-        Filled {
+impl FilledAllocation {
+    pub(super) fn new(contents: &Arc<Contents>) -> FilledAllocation {
+        FilledAllocation {
             contents: Arc::clone(contents),
             bytes: (**contents).as_ref().len(),
             is_held: true,
@@ -228,7 +228,7 @@ impl Filled {
     }
 }
 
-impl Group {
+impl SlotGroup {
     /// Opens the slots in the worker. The outer error is the link's, the inner one the
     /// device's.
     pub(super) fn open(&self, link: &mut Link) -> Result<Result<()>> {
@@ -253,8 +253,8 @@ pub(super) fn prepare_images(
     link.send(&Request::Prepare { first })?;
     loop {
         match answer(link)? {
-            Reply::Compiling(compilation) => report(compilation),
-            Reply::Done(done) => return Ok(done),
+            WorkerReply::Compiling(compilation) => report(compilation),
+            WorkerReply::Done(done) => return Ok(done),
             _ => return Err(unexpected_reply_error()),
         }
     }
@@ -264,7 +264,7 @@ pub(super) fn prepare_images(
 /// device's.
 fn done(link: &mut Link) -> Result<Result<()>> {
     match answer(link)? {
-        Reply::Done(done) => Ok(done),
+        WorkerReply::Done(done) => Ok(done),
         _ => Err(unexpected_reply_error()),
     }
 }

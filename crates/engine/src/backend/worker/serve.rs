@@ -1,11 +1,11 @@
 //! Runs a worker process.
 
-use super::addresses::{Allocations, Map};
+use super::addresses::{Map, WorkerAllocations};
 use super::arena::{Arena, CompletionFlags};
 use super::ipc::Link;
-use super::message::{KernelDecl, Opened, Reply, Request, SlotCall, Spec};
+use super::message::{KernelDecl, Request, SlotCall, Spec, WorkerDevice, WorkerReply};
 use super::polling::poll_slots;
-use super::served_slot::{Held, Posted, ServedSlot, State, unknown_id_error};
+use super::served_slot::{Posted, ServedGraph, ServedSlot, ServedState, unknown_id_error};
 use crate::backend::select::{Builtin, open_builtin};
 use crate::backend::{
     Backend, Built, Compilation, FunctionId, GraphId, KernelCache, Layout, NvrtcLibrary, Op,
@@ -78,22 +78,22 @@ pub unsafe fn serve<N: AsRef<str>>(twins: &[(N, Twin)]) -> Result<()> {
     cuda.kernel_cache = kernel_cache.map(|path| unsafe { KernelCache::new(path) });
     let pool = match die_with(watched).and_then(|()| start_pool(threads)) {
         Ok(pool) => Arc::new(pool),
-        Err(error) => return link.send(&Reply::Opened(Err(error))),
+        Err(error) => return link.send(&WorkerReply::Opened(Err(error))),
     };
     let (builtin, reason) = match open_builtin(choice, &pool, &cuda) {
         Ok(opened) => opened,
-        Err(error) => return link.send(&Reply::Opened(Err(error))),
+        Err(error) => return link.send(&WorkerReply::Opened(Err(error))),
     };
     let backend = builtin.shared();
-    let opened = Opened::new(backend.device(), reason);
-    link.send(&Reply::Opened(Ok(opened)))?;
+    let opened = WorkerDevice::new(backend.device(), reason);
+    link.send(&WorkerReply::Opened(Ok(opened)))?;
     let mut worker = Worker {
         builtin,
         backend,
         twins: by_name,
         images: Vec::new(),
         kernels: Vec::new(),
-        allocations: Allocations::default(),
+        allocations: WorkerAllocations::default(),
         slots: BTreeMap::new(),
         poller: None,
         threads: Vec::new(),
@@ -108,7 +108,7 @@ pub unsafe fn serve<N: AsRef<str>>(twins: &[(N, Twin)]) -> Result<()> {
             } => {
                 let files = (link.receive_file()?, link.receive_file()?);
                 let opened = worker.open_slots(&buffers, &slots, priority, files);
-                link.send(&Reply::Done(opened))?;
+                link.send(&WorkerReply::Done(opened))?;
             }
             Request::Fill {
                 address,
@@ -117,7 +117,7 @@ pub unsafe fn serve<N: AsRef<str>>(twins: &[(N, Twin)]) -> Result<()> {
             } => {
                 let contents = link.receive_file()?;
                 let filled = worker.fill(address, offset, bytes, contents);
-                link.send(&Reply::Done(filled))?;
+                link.send(&WorkerReply::Done(filled))?;
             }
             Request::Prepare { first } => worker.prepare(first, &mut link)?,
             request => {
@@ -155,7 +155,7 @@ fn compile_and_report(
             let _ = sender.send(outcome);
         };
         if let Err(error) = thread("tapeloop-compile").spawn_scoped(scope, run) {
-            return link.send(&Reply::Done(Err(thread_error(error))));
+            return link.send(&WorkerReply::Done(Err(thread_error(error))));
         }
         let outcome = loop {
             // The thread sends before it drops its sender, so an error means that it still compiles.
@@ -164,11 +164,11 @@ fn compile_and_report(
             }
             let compilation = progress();
             if compilation.done < compilation.images {
-                link.send(&Reply::Compiling(compilation))?;
+                link.send(&WorkerReply::Compiling(compilation))?;
             }
         };
-        link.send(&Reply::Compiling(progress()))?;
-        link.send(&Reply::Done(outcome))
+        link.send(&WorkerReply::Compiling(progress()))?;
+        link.send(&WorkerReply::Done(outcome))
     })
 }
 
@@ -197,7 +197,7 @@ fn die_with(socket: OwnedFd) -> Result<()> {
 }
 
 /// An open slot, and the thread that polls it.
-struct Entry {
+struct PolledSlot {
     slot: Arc<ServedSlot>,
     poller: Poller,
 }
@@ -212,8 +212,8 @@ struct Worker<'a> {
     twins: BTreeMap<&'a str, Twin>,
     images: Vec<Arc<Image>>,
     kernels: Vec<(Kernel, FunctionId)>,
-    allocations: Allocations,
-    slots: BTreeMap<u32, Entry>,
+    allocations: WorkerAllocations,
+    slots: BTreeMap<u32, PolledSlot>,
     /// The poller of all slots, if polling does not compute.
     poller: Option<Poller>,
     threads: Vec<JoinHandle<()>>,
@@ -222,14 +222,16 @@ struct Worker<'a> {
 impl Worker<'_> {
     /// Does what a request asks for, and returns the reply; `None` for requests that the supervisor
     /// does not wait for. Errors of work are reported with the slot's next fence.
-    fn handle(&mut self, request: Request) -> Option<Reply> {
+    fn handle(&mut self, request: Request) -> Option<WorkerReply> {
         Some(match request {
             Request::Image(image) => {
                 self.images.push(image);
                 return None;
             }
-            Request::Load(decl) => Reply::Done(self.load(decl)),
-            Request::Allocate { address, bytes } => Reply::Done(self.allocate(address, bytes)),
+            Request::Load(decl) => WorkerReply::Done(self.load(decl)),
+            Request::Allocate { address, bytes } => {
+                WorkerReply::Done(self.allocate(address, bytes))
+            }
             Request::Free { address } => {
                 if let Some(allocation) = self.allocations.0.remove(&address) {
                     self.post_to_all(|| Posted::Disown(allocation.clone()));
@@ -238,16 +240,18 @@ impl Worker<'_> {
             }
             Request::CloseSlot { slot } => {
                 self.slots.remove(&slot);
-                Reply::Done(Ok(()))
+                WorkerReply::Done(Ok(()))
             }
-            Request::Build { slot, graph, spec } => Reply::Built(self.build(slot, graph, spec)),
+            Request::Build { slot, graph, spec } => {
+                WorkerReply::Built(self.build(slot, graph, spec))
+            }
             Request::SetParams {
                 slot,
                 graph,
                 node,
                 op,
-            } => Reply::Done(self.set_params(slot, graph, node, op)),
-            Request::GraphOps { slot, graph } => Reply::Ops(self.graph_ops(slot, graph)),
+            } => WorkerReply::Done(self.set_params(slot, graph, node, op)),
+            Request::GraphOps { slot, graph } => WorkerReply::Ops(self.graph_ops(slot, graph)),
             Request::DropGraph { slot, graph } => {
                 if let Some(entry) = self.slots.get(&slot) {
                     entry.slot.post(Posted::DropGraph(graph));
@@ -261,9 +265,9 @@ impl Worker<'_> {
             Request::TakeError { slot } => {
                 // The reply is an error in any case: that of the slot, or that there is no such slot.
                 let error = self.served(slot).map(ServedSlot::take_error);
-                Reply::Done(Err(error.unwrap_or_else(|error| error)))
+                WorkerReply::Done(Err(error.unwrap_or_else(|error| error)))
             }
-            Request::Occupancy(function) => Reply::Occupancy(
+            Request::Occupancy(function) => WorkerReply::Occupancy(
                 (self
                     .kernels
                     .get(function.0 as usize)
@@ -273,14 +277,14 @@ impl Worker<'_> {
             Request::Timestamps { slot } => {
                 let timestamps = self.served(slot);
                 let timestamps = timestamps.and_then(|served| served.lock().slot.timestamps());
-                Reply::Timestamps(timestamps, host_ns(Instant::now()))
+                WorkerReply::Timestamps(timestamps, host_ns(Instant::now()))
             }
-            Request::Calls => Reply::Calls(self.backend.driver_calls()),
+            Request::Calls => WorkerReply::Calls(self.backend.driver_calls()),
             Request::Open { .. }
             | Request::OpenSlots { .. }
             | Request::Fill { .. }
             | Request::Prepare { .. }
-            | Request::Close => Reply::Done(Err(Error::usage(
+            | Request::Close => WorkerReply::Done(Err(Error::usage(
                 "the supervisor sent a request that is only valid while the device opens",
             ))),
         })
@@ -373,7 +377,7 @@ impl Worker<'_> {
             let map = Map::new(number, layout.clone(), &*slot);
             let slot = Arc::new(ServedSlot::new(slot, map, Arc::clone(&flags), index));
             let poller = self.poller()?;
-            self.slots.insert(number, Entry { slot, poller });
+            self.slots.insert(number, PolledSlot { slot, poller });
         }
         Ok(())
     }
@@ -434,14 +438,14 @@ impl Worker<'_> {
         let ops = spec.ops.iter().map(|op| self.op(&served.map, op));
         let ops: Vec<Op> = ops.collect::<Result<_>>()?;
         let mut state = served.lock();
-        let State { slot, graphs, .. } = &mut *state;
+        let ServedState { slot, graphs, .. } = &mut *state;
         let into = graphs.get(&graph.0).map(|held| held.graph);
         let (here, built) = spec.with_ops(&ops, |source| {
             // SAFETY: the process that started this one gave the operations and their edges to
             // its slot, so code there vouched for them; `Map::op` put this slot's addresses in.
             unsafe { slot.make_graph(source, into) }
         })?;
-        let held = Held {
+        let held = ServedGraph {
             spec,
             ops,
             graph: here,
@@ -455,7 +459,7 @@ impl Worker<'_> {
         let served = self.served(slot)?;
         let op_here = self.op(&served.map, &op)?;
         let mut state = served.lock();
-        let State { slot, graphs, .. } = &mut *state;
+        let ServedState { slot, graphs, .. } = &mut *state;
         let held = graphs.get_mut(&graph.0).ok_or_else(unknown_id_error)?;
         let (Some(held_op), Some(held_op_here)) =
             (held.spec.ops.get_mut(node), held.ops.get_mut(node))
@@ -511,9 +515,9 @@ mod tests {
         compile_and_report(|| panic!("made up"), Compilation::default, &mut link).unwrap();
         assert!(matches!(
             supervisor.receive().unwrap(),
-            Some(Reply::Compiling(_))
+            Some(WorkerReply::Compiling(_))
         ));
-        let Some(Reply::Done(Err(error))) = supervisor.receive().unwrap() else {
+        let Some(WorkerReply::Done(Err(error))) = supervisor.receive().unwrap() else {
             panic!("the outcome is an error");
         };
         assert_eq!(error.kind(), ErrorKind::Kernel);

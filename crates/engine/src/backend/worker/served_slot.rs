@@ -22,7 +22,7 @@ pub(super) struct ServedSlot {
     /// `state`, which it holds while it computes; the thread that posts them does not
     /// take that lock.
     inbox: Mutex<VecDeque<Posted>>,
-    state: Mutex<State>,
+    state: Mutex<ServedState>,
 }
 
 /// A request without a reply.
@@ -38,10 +38,10 @@ pub(super) enum Posted {
     Disown(Allocation),
 }
 
-pub(super) struct State {
+pub(super) struct ServedState {
     pub(super) slot: Box<dyn DeviceSlot>,
     /// By the id in the other process.
-    pub(super) graphs: BTreeMap<u64, Held>,
+    pub(super) graphs: BTreeMap<u64, ServedGraph>,
     /// The number of the last fence.
     fence: u32,
     /// The error to report.
@@ -50,7 +50,7 @@ pub(super) struct State {
 }
 
 /// A graph: as requested, with its operations and its id in this process.
-pub(super) struct Held {
+pub(super) struct ServedGraph {
     pub(super) spec: Spec,
     pub(super) ops: Vec<Op>,
     pub(super) graph: GraphId,
@@ -68,7 +68,7 @@ impl ServedSlot {
             flags,
             index,
             inbox: Mutex::default(),
-            state: Mutex::new(State {
+            state: Mutex::new(ServedState {
                 slot,
                 graphs: BTreeMap::new(),
                 fence: 0,
@@ -104,7 +104,7 @@ impl ServedSlot {
     }
 
     /// The slot, after all posted requests.
-    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, ServedState> {
         let mut state = self.state.lock();
         self.take_in(&mut state);
         state
@@ -112,7 +112,7 @@ impl ServedSlot {
 
     /// Does what was posted to the slot, whose lock the caller holds. Errors are kept until a fence
     /// reports them.
-    fn take_in(&self, state: &mut State) {
+    fn take_in(&self, state: &mut ServedState) {
         loop {
             let next = self.inbox.lock().pop_front();
             let Some(posted) = next else { return };
@@ -147,7 +147,7 @@ impl Polled for ServedSlot {
     }
 }
 
-impl State {
+impl ServedState {
     /// Does one posted request. A slot whose device is lost drops work.
     fn take_in(&mut self, posted: Posted) {
         match posted {

@@ -5,9 +5,9 @@ mod kernels;
 
 use super::arena::CompletionFlag;
 use super::ipc::Link;
-use super::message::{Opened, Reply, Request, Spec};
+use super::message::{Request, Spec, WorkerDevice, WorkerReply};
 use super::process::{END_TIMEOUT, Fate, Workers};
-use super::restart_state::{Group, RestartState};
+use super::restart_state::{RestartState, SlotGroup};
 use super::{WorkerOptions, unexpected_reply_error};
 use crate::backend::fork::Process;
 use crate::backend::{Built, Compilation, GraphId, Op};
@@ -36,7 +36,7 @@ const FIRST_STARTS_MAX: u32 = 3;
 
 pub(super) struct Supervisor {
     options: WorkerOptions,
-    core: Mutex<Core>,
+    core: Mutex<SupervisorCore>,
     /// Outside of `core`, so that a worker that does not answer can be killed.
     workers: Workers,
     /// The worker is a child of this process.
@@ -45,7 +45,7 @@ pub(super) struct Supervisor {
     compilation: Mutex<[Compilation; 2]>,
 }
 
-struct Core {
+struct SupervisorCore {
     link: Link,
     restart_state: RestartState,
 }
@@ -57,7 +57,7 @@ impl Supervisor {
     /// # Errors
     /// [`ErrorKind::Unavailable`] for a program that is not a worker, and for one that ends or is
     /// killed while it starts; the error that the worker reports for its device.
-    pub(super) fn start(options: WorkerOptions) -> Result<(Arc<Supervisor>, Opened)> {
+    pub(super) fn start(options: WorkerOptions) -> Result<(Arc<Supervisor>, WorkerDevice)> {
         let workers = Workers::new(END_TIMEOUT);
         let restart_state = RestartState::default();
         let mut start = 1;
@@ -79,7 +79,7 @@ impl Supervisor {
         })?;
         let supervisor = Supervisor {
             options,
-            core: Mutex::new(Core {
+            core: Mutex::new(SupervisorCore {
                 link,
                 restart_state,
             }),
@@ -95,7 +95,7 @@ impl Supervisor {
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) in a forked child of the process that started the
     /// worker.
-    fn core(&self) -> Result<MutexGuard<'_, Core>> {
+    fn core(&self) -> Result<MutexGuard<'_, SupervisorCore>> {
         self.process.check("the worker process")?;
         Ok(self.core.lock())
     }
@@ -203,7 +203,7 @@ impl Supervisor {
     }
 
     /// Sends a request and waits for its reply, with the core locked.
-    pub(super) fn ask(&self, request: &Request) -> Result<Reply> {
+    pub(super) fn ask(&self, request: &Request) -> Result<WorkerReply> {
         self.exchange(&mut *self.core()?, request)
     }
 
@@ -211,7 +211,7 @@ impl Supervisor {
     ///
     /// # Errors
     /// The loss of that worker, also if another one has started since.
-    pub(super) fn ask_worker(&self, request: &Request, worker: u64) -> Result<Reply> {
+    pub(super) fn ask_worker(&self, request: &Request, worker: u64) -> Result<WorkerReply> {
         let mut core = self.core()?;
         self.check_worker(Some(worker))?;
         self.exchange(&mut core, request)
@@ -221,7 +221,7 @@ impl Supervisor {
     ///
     /// # Errors
     /// The loss of the worker.
-    fn exchange(&self, core: &mut Core, request: &Request) -> Result<Reply> {
+    fn exchange(&self, core: &mut SupervisorCore, request: &Request) -> Result<WorkerReply> {
         self.workers.check()?;
         let reply = core
             .link
@@ -244,7 +244,7 @@ impl Supervisor {
     }
 
     /// Opens the slots of a group, whose numbers it fills in and returns.
-    pub(super) fn open_slots(&self, mut group: Group, count: usize) -> Result<Vec<u32>> {
+    pub(super) fn open_slots(&self, mut group: SlotGroup, count: usize) -> Result<Vec<u32>> {
         let mut core = self.core()?;
         let numbers = core.restart_state.free_slots(count)?;
         group.slots = numbers.iter().copied().map(Some).collect();
@@ -285,7 +285,7 @@ impl Supervisor {
             spec: spec.clone(),
         };
         let built = match self.exchange(&mut core, &request)? {
-            Reply::Built(built) => self.check_answer(built)?,
+            WorkerReply::Built(built) => self.check_answer(built)?,
             _ => return Err(self.lose_garbled()),
         };
         let graphs = core.restart_state.graphs(slot);
@@ -314,7 +314,7 @@ impl Supervisor {
             op: op.clone(),
         };
         match self.exchange(&mut core, &request)? {
-            Reply::Done(set) => self.check_answer(set)?,
+            WorkerReply::Done(set) => self.check_answer(set)?,
             _ => return Err(self.lose_garbled()),
         }
         // In range: checked above, and the lock was held since.
@@ -397,7 +397,7 @@ fn no_node(node: usize) -> Error {
 }
 
 /// The next answer.
-pub(super) fn answer(link: &mut Link) -> Result<Reply> {
+pub(super) fn answer(link: &mut Link) -> Result<WorkerReply> {
     let reply = link.receive()?;
     reply.ok_or_else(worker_ended_error)
 }
@@ -412,7 +412,7 @@ fn start_worker(
     workers: &Workers,
     options: &WorkerOptions,
     restart_state: &RestartState,
-) -> Result<(Link, Opened)> {
+) -> Result<(Link, WorkerDevice)> {
     let (child, mut link) = spawn(options)?;
     workers.note_started(Box::new(child));
     let opened = open(&mut link, options, restart_state);
@@ -477,7 +477,11 @@ fn spawn(options: &WorkerOptions) -> Result<(Child, Link)> {
 /// Has a new worker open the device, and brings it to the state of the one before: images, kernels,
 /// memory, slots and graphs. Waits for the device up to [`OPEN_TIMEOUT`], and sets the timeout of
 /// later requests. The errors are those of the link, of the device, and of the replay.
-fn open(link: &mut Link, options: &WorkerOptions, restart_state: &RestartState) -> Result<Opened> {
+fn open(
+    link: &mut Link,
+    options: &WorkerOptions,
+    restart_state: &RestartState,
+) -> Result<WorkerDevice> {
     let limit = |link: &Link, timeout| {
         let socket = link.socket();
         let limited = socket.set_read_timeout(timeout);
@@ -496,7 +500,7 @@ fn open(link: &mut Link, options: &WorkerOptions, restart_state: &RestartState) 
         threads: options.threads,
     })?;
     let opened = match answer(link)? {
-        Reply::Opened(opened) => opened?,
+        WorkerReply::Opened(opened) => opened?,
         _ => return Err(unexpected_reply_error()),
     };
     restart_state.replay(link)?;

@@ -6,7 +6,7 @@ use crate::pipeline::config::{SubmitOptions, TrySubmitError};
 use crate::pipeline::counters::add_since;
 use crate::pipeline::queue::{Queue, WaitingId};
 use crate::pipeline::sync::{Guard, spin_unlocked};
-use crate::pipeline::ticket::{Reply, Ticket};
+use crate::pipeline::ticket::{BatchReply, Ticket};
 use crate::pipeline::unwinding::catch_and_log;
 use crate::workload::{Extent, Workload};
 use std::sync::Arc;
@@ -175,7 +175,7 @@ impl<W: Workload> Dispatcher<W> {
     pub(in crate::pipeline) fn submit_many(
         self: &Arc<Self>,
         items: impl IntoIterator<Item = (W::Item, Result<Extent>)>,
-        mut added: impl FnMut(&Reply<W>, u32),
+        mut added: impl FnMut(&BatchReply<W>, u32),
     ) -> Result<()> {
         let options = SubmitOptions::default();
         self.check_process()?;

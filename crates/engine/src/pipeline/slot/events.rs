@@ -1,6 +1,6 @@
 //! Events of other code, which a batch waits for or records.
 
-use super::{Core, Filling, Slot};
+use super::{Filling, Slot, SlotCore};
 use crate::backend::contract::DeviceSlot;
 use crate::backend::{ExternalEvent, no_events, no_stream};
 use crate::error::Result;
@@ -78,7 +78,7 @@ impl Slot<Filling> {
     }
 }
 
-impl Core {
+impl SlotCore {
     /// Refuses events where no stream has all work of the slot.
     pub(super) fn check_events(&self) -> Result<()> {
         match self.executor.policy().mode {

@@ -1,6 +1,6 @@
 //! Device memory that a batch is copied from, before its commands run.
 
-use super::{Core, Filling, Slot};
+use super::{Filling, Slot, SlotCore};
 use crate::backend::allocation::Lease;
 use crate::backend::{AllocationView, ExternalEvent, Space};
 use crate::error::{Error, Result};
@@ -12,7 +12,7 @@ use std::ops::Range;
 /// The copies of the batch that is submitted next, and what they wait for. They are kept, with the leases on
 /// the memory that they read, until the batch is done or has failed.
 #[derive(Default)]
-pub(super) struct Inputs {
+pub(super) struct BatchCopies {
     parts: Vec<InputPart>,
     waits_for: Vec<ExternalEvent>,
 }
@@ -36,7 +36,7 @@ enum Contents {
     Zeros(usize),
 }
 
-impl Inputs {
+impl BatchCopies {
     #[inline]
     pub(super) fn clear(&mut self) {
         self.parts.clear();
@@ -44,9 +44,9 @@ impl Inputs {
     }
 }
 
-impl Core {
+impl SlotCore {
     /// Gives the copies to the slot. Returns the number of calls. After an error
-    /// [`Core::clear_inputs`] takes back the rest.
+    /// [`SlotCore::clear_inputs`] takes back the rest.
     pub(super) fn submit_inputs(&mut self) -> Result<usize> {
         let device_slot = &mut *self.device_slot;
         let mut calls = 0;

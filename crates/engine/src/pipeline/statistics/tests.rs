@@ -1,12 +1,12 @@
-use super::super::meter::{BusyTime, Meter, Start};
+use super::super::meter::{BusyTime, Meter, StartTimes};
 use super::*;
 use std::time::Instant;
 
-const OWN: Threads = Threads::Own { workers: 0 };
+const OWN: StageThreads = StageThreads::Own { workers: 0 };
 
 /// Statistics of a second with these shares, in percent: filling, stalled, device, unpacking,
 /// output.
-fn statistics_of(shares: [u64; 5], threads: Threads) -> Statistics {
+fn statistics_of(shares: [u64; 5], threads: StageThreads) -> Statistics {
     let [fill_ns, stall_ns, device_ns, unpack_ns, output_ns] =
         shares.map(|share| share * 10_000_000);
     let start = Instant::now();
@@ -41,7 +41,7 @@ fn busy(start: Instant, time: Duration, batches: usize) -> BusyTime {
 
 /// A batch that closed, was written from `started_at` on, and was submitted at once.
 fn give(meter: &Meter, slot: usize, closed_at: Instant, started_at: Instant, filled_at: Instant) {
-    let start = Start {
+    let start = StartTimes {
         closed_at,
         slot_at: started_at,
         started_at,
@@ -130,7 +130,7 @@ fn by_workers(stall_ms: u64, slots: [u64; 5]) -> Statistics {
         last: Some(start + Duration::from_secs(1)),
         ..Finished::default()
     };
-    let threads = Threads::Own { workers: 4 };
+    let threads = StageThreads::Own { workers: 4 };
     statistics(submitted, finished, &Counters::default(), 8, 1, threads)
 }
 
@@ -169,13 +169,13 @@ fn what_stage_one_mostly_does_says_what_bounds() {
     }
     // What is left to do at the end of a short run is not what held it up.
     let short = statistics_of([67, 0, 1, 31, 0], OWN);
-    let bound = short.find_bound(OWN, 310_000_000, Held::default());
+    let bound = short.find_bound(OWN, 310_000_000, HeldTime::default());
     assert_eq!(bound, Stage::Fill);
     // One thread that unpacks most of the time waits for no items meanwhile.
     let shares = [10, 5, 40, 80, 0];
     assert_eq!(statistics_of(shares, OWN).bound, Some(Stage::Input));
     assert_eq!(
-        statistics_of(shares, Threads::Caller).bound,
+        statistics_of(shares, StageThreads::Caller).bound,
         Some(Stage::Unpack)
     );
 }

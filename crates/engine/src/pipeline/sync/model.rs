@@ -40,7 +40,7 @@ struct Meeting {
 
 /// A bounded channel as crossbeam's: senders and receivers are counted, a full one blocks, and what
 /// was sent before the last sender went is still received.
-struct Channel<T> {
+struct ModelChannel<T> {
     meeting: Meeting,
     // Locked under the meeting's lock only, so never contended.
     state: std::sync::Mutex<State<T>>,
@@ -62,8 +62,8 @@ impl<T> std::fmt::Debug for SendError<T> {
     }
 }
 
-pub(in crate::pipeline) struct Sender<T>(Arc<Channel<T>>);
-pub(in crate::pipeline) struct Receiver<T>(Arc<Channel<T>>);
+pub(in crate::pipeline) struct Sender<T>(Arc<ModelChannel<T>>);
+pub(in crate::pipeline) struct Receiver<T>(Arc<ModelChannel<T>>);
 /// The other end was dropped.
 #[derive(Debug)]
 pub(in crate::pipeline) struct Disconnected;
@@ -73,7 +73,7 @@ type Ends<T> = (Sender<T>, Receiver<T>);
 
 /// A channel with room for `room` messages, for loom's models.
 pub(in crate::pipeline) fn bounded<T>(room: usize) -> Ends<T> {
-    let channel = Arc::new(Channel {
+    let channel = Arc::new(ModelChannel {
         meeting: Meeting::default(),
         state: std::sync::Mutex::new(State {
             queue: VecDeque::new(),

@@ -1,6 +1,6 @@
 //! The results of a batch, which the tickets of its items share.
 
-use super::Part;
+use super::AnswersShare;
 use crate::backend::fork::Process;
 use crate::error::{Error, ErrorKind, Result};
 use crate::pipeline::ending::ENGINE;
@@ -53,7 +53,7 @@ impl<W: Workload> Clone for EngineRef<W> {
 
 /// The results of a batch whose items were submitted for tickets.
 pub(crate) struct Answers<W: Workload> {
-    state: Mutex<State<W>>,
+    state: Mutex<AnswersState<W>>,
     changed: Condvar,
     /// Whether the phase is not [`Phase::Pending`]. Set while the state is locked.
     is_over: AtomicBool,
@@ -65,7 +65,7 @@ pub(crate) struct Answers<W: Workload> {
     owner: Option<EngineRef<W>>,
 }
 
-struct State<W: Workload> {
+struct AnswersState<W: Workload> {
     phase: Phase,
     /// The completions by the item's index in the batch, once the phase is [`Phase::Done`]. `None` if it was taken.
     completions: Vec<Option<Completion<W>>>,
@@ -90,7 +90,7 @@ enum Phase {
 impl<W: Workload> Answers<W> {
     fn new(engine: EngineId, owner: Option<EngineRef<W>>) -> Arc<Self> {
         Arc::new(Answers {
-            state: Mutex::new(State {
+            state: Mutex::new(AnswersState {
                 phase: Phase::Pending,
                 completions: Vec::new(),
                 early: Vec::new(),
@@ -191,7 +191,7 @@ impl<W: Workload> Answers<W> {
     }
 
     /// Drops the waker of the task that awaits the ticket whose first item is `first`.
-    fn forget(&self, first: u32, mut state: Guard<'_, State<W>>) {
+    fn forget(&self, first: u32, mut state: Guard<'_, AnswersState<W>>) {
         let known = state.wakers.iter().position(|(item, _)| *item == first);
         let waker = known.map(|index| state.wakers.swap_remove(index));
         drop(state);
@@ -280,7 +280,7 @@ impl<W: Workload> Answers<W> {
     }
 
     /// Ends the batch, and wakes all that wait for it. Returns the items without a ticket.
-    fn end(&self, phase: Phase, mut state: Guard<'_, State<W>>) -> Vec<Range<u32>> {
+    fn end(&self, phase: Phase, mut state: Guard<'_, AnswersState<W>>) -> Vec<Range<u32>> {
         state.phase = phase;
         self.is_over.store(true, SeqCst);
         let unwanted = std::mem::take(&mut state.unwanted);
@@ -294,7 +294,7 @@ impl<W: Workload> Answers<W> {
     }
 }
 
-impl<W: Workload> State<W> {
+impl<W: Workload> AnswersState<W> {
     /// Where the early answer of an item is.
     fn early_place(&self, item: u32) -> Option<usize> {
         self.early
@@ -330,13 +330,13 @@ fn as_indices(items: Range<u32>) -> Range<usize> {
 }
 
 /// The engine's end of a batch's answers. Dropping it without completions loses the items.
-pub(crate) struct Reply<W: Workload>(pub(super) Arc<Answers<W>>);
+pub(crate) struct BatchReply<W: Workload>(pub(super) Arc<Answers<W>>);
 
-impl<W: Workload> Reply<W> {
+impl<W: Workload> BatchReply<W> {
     /// A ticket for `items` of the batch.
     #[inline]
-    pub(crate) fn ticket(&self, items: Range<u32>) -> Part<W> {
-        Part {
+    pub(crate) fn ticket(&self, items: Range<u32>) -> AnswersShare<W> {
+        AnswersShare {
             answers: Arc::clone(&self.0),
             items,
             cancels: false,
@@ -386,7 +386,7 @@ impl<W: Workload> Reply<W> {
     }
 }
 
-impl<W: Workload> Drop for Reply<W> {
+impl<W: Workload> Drop for BatchReply<W> {
     // Runs after `complete` too, where it changes nothing.
     fn drop(&mut self) {
         if !self.0.is_over() {
@@ -418,7 +418,7 @@ impl<W: Workload> AnswersPool<W> {
     }
 
     /// The reply of a new batch.
-    pub(crate) fn take(&mut self) -> Reply<W> {
+    pub(crate) fn take(&mut self) -> BatchReply<W> {
         let mut answers = match self.answers.pop_front() {
             Some(answers) => answers,
             None => self.new_answers(),
@@ -442,6 +442,6 @@ impl<W: Workload> AnswersPool<W> {
             }
         }
         self.answers.push_back(Arc::clone(&answers));
-        Reply(answers)
+        BatchReply(answers)
     }
 }

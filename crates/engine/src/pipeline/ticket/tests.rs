@@ -37,7 +37,7 @@ fn pool() -> AnswersPool<Counted> {
     AnswersPool::new(EngineId::new(), None)
 }
 
-fn complete(reply: Reply<Counted>, item: &Arc<()>, outputs: &[u32]) {
+fn complete(reply: BatchReply<Counted>, item: &Arc<()>, outputs: &[u32]) {
     let completions = outputs.iter().map(|&output| {
         Some(Completion {
             item: Arc::clone(item),

@@ -130,7 +130,7 @@ impl Timeline {
         let slots_drawn = self.slots.min(SLOTS_DRAWN_MAX);
         let end = slots + headings + slots_drawn as f64 * ROW_STEP;
         draw_axis(&mut svg, &shown, AXIS, end - ROW_STEP + ROW + 4.0);
-        let mut drawing = Drawing {
+        let mut drawing = TimelineDrawing {
             svg,
             y: stages,
             shown,
@@ -238,7 +238,7 @@ impl Timeline {
 
     /// The batches and the time to show: those of the latest window that is long enough, without
     /// the first batches of the run.
-    fn shown(&self) -> Option<Shown> {
+    fn shown(&self) -> Option<ShownPart> {
         let slots = self.slots as u64;
         let windows = self.windows();
         let long = windows
@@ -283,7 +283,7 @@ impl Timeline {
             first_span(end - 1, SpanKind::Submit).map_or(last, |span| span.end_ns)
         };
         let end_ns = if end_ns > start_ns { end_ns } else { last };
-        Some(Shown {
+        Some(ShownPart {
             batches: lead..end,
             start_ns,
             end_ns: end_ns.max(start_ns + 1),
@@ -291,19 +291,24 @@ impl Timeline {
     }
 
     /// The share of the time shown that spans of some kinds cover.
-    fn covered(&self, kinds: &[SpanKind], is_wanted: impl Fn(&Span) -> bool, shown: &Shown) -> f64 {
+    fn covered(
+        &self,
+        kinds: &[SpanKind],
+        is_wanted: impl Fn(&Span) -> bool,
+        shown: &ShownPart,
+    ) -> f64 {
         let wanted = |span: &&Span| kinds.contains(&span.kind) && is_wanted(span);
         let ranges = self.spans.iter().filter(wanted);
         let ranges = ranges.filter_map(|span| shown.cut(span)).collect();
         covered_ns(ranges) as f64 / shown.ns() as f64
     }
 
-    fn busy(&self, row: &Row, shown: &Shown) -> f64 {
+    fn busy(&self, row: &Row, shown: &ShownPart) -> f64 {
         self.covered(row.busy, |span| self.is_of(row.device, span), shown)
     }
 
     /// A sentence about the activities of the device.
-    fn on_device(&self, shown: &Shown) -> Option<String> {
+    fn on_device(&self, shown: &ShownPart) -> Option<String> {
         let overlap = self.device_overlap()?;
         let devices = self.devices.len().max(1);
         let percent = |row: &Row| {
@@ -325,7 +330,7 @@ impl Timeline {
     }
 
     /// The end of the title: which of the run's batches are drawn, and how long they took.
-    fn what_is_shown(&self, shown: &Shown) -> String {
+    fn what_is_shown(&self, shown: &ShownPart) -> String {
         let Range { start, end } = shown.batches;
         let shown = length(shown.ns());
         let which = match end - start {
@@ -366,13 +371,13 @@ fn mark(statistics: &Statistics) -> &'static str {
 
 /// The part of the timeline that is drawn.
 #[derive(Clone)]
-struct Shown {
+struct ShownPart {
     batches: Range<u64>,
     start_ns: u64,
     end_ns: u64,
 }
 
-impl Shown {
+impl ShownPart {
     fn ns(&self) -> u64 {
         self.end_ns - self.start_ns
     }
@@ -431,13 +436,13 @@ fn class(kind: SpanKind) -> String {
 }
 
 /// The drawing so far, and the top of the next row.
-struct Drawing {
+struct TimelineDrawing {
     svg: Svg,
     y: f64,
-    shown: Shown,
+    shown: ShownPart,
 }
 
-impl Drawing {
+impl TimelineDrawing {
     /// Writes a heading above the rows that follow.
     fn draw_section(&mut self, name: &str, about: &str) {
         let y = self.y - 10.0;
@@ -521,7 +526,7 @@ fn draw_legend(svg: &mut Svg, is_timed: bool) {
 }
 
 /// Draws the time axis: ticks at `top`, and lines from there to `bottom`.
-fn draw_axis(svg: &mut Svg, shown: &Shown, top: f64, bottom: f64) {
+fn draw_axis(svg: &mut Svg, shown: &ShownPart, top: f64, bottom: f64) {
     let (scale, name) = unit(shown.ns() as f64);
     let length = shown.ns() as f64 / scale;
     let step = tick_step(length, 10.0);

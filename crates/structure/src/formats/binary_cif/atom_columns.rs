@@ -12,7 +12,7 @@ use super::expansion::ExpansionBudget;
 use super::number_text::CellText;
 use crate::Models;
 use crate::Result;
-use crate::atom_table::{Atom, AtomTable};
+use crate::atom_table::{AtomLine, AtomTable};
 use crate::decimal::OCCUPANCY_ONE;
 use crate::formats::mmcif::atom_site::{
     AtomSiteItem, CHAIN_ITEMS, ITEM_COUNT, RESIDUE_ITEMS, RunStart, element, find_columns,
@@ -211,7 +211,7 @@ impl AtomValues<'_> {
         &self,
         axes: &[Cow<'_, [i32]>; 3],
         rows: Range<usize>,
-    ) -> impl ExactSizeIterator<Item = Atom> {
+    ) -> impl ExactSizeIterator<Item = AtomLine> {
         let [x, y, z] = axes.each_ref().map(|axis| axis[rows.clone()].iter());
         let places = x.zip(y).zip(z).zip(&self.rounded[rows.clone()]);
         let names = self.names[rows.clone()].iter();
@@ -221,21 +221,23 @@ impl AtomValues<'_> {
         let values = values.zip(&self.occupancies[rows]);
         let all = places.zip(names).zip(values);
         all.map(
-            |(((((&x, &y), &z), &rounded), ((&name, &symbol), &altloc)), (&b, &occupancy))| Atom {
-                xyz: [x, y, z],
-                b_factor: b,
-                occupancy,
-                name,
-                element: element(symbol, name),
-                altloc,
-                rounded,
+            |(((((&x, &y), &z), &rounded), ((&name, &symbol), &altloc)), (&b, &occupancy))| {
+                AtomLine {
+                    xyz: [x, y, z],
+                    b_factor: b,
+                    occupancy,
+                    name,
+                    element: element(symbol, name),
+                    altloc,
+                    rounded,
+                }
             },
         )
     }
 
     /// The atom of a row, with its position in 0.001 A.
-    fn atom(&self, row: usize, xyz: [i32; 3], rounded: bool) -> Atom {
-        Atom {
+    fn atom(&self, row: usize, xyz: [i32; 3], rounded: bool) -> AtomLine {
+        AtomLine {
             xyz,
             b_factor: self.b_factors[row],
             occupancy: self.occupancies[row],

@@ -11,7 +11,7 @@ use super::not_null;
 use super::rows::LoopRows;
 use crate::Models;
 use crate::Result;
-use crate::atom_table::{Atom, AtomTable};
+use crate::atom_table::{AtomLine, AtomTable};
 use crate::decimal::{self, OCCUPANCY_ONE, fixed8};
 use crate::text::{FilePlace, at_line, quoted};
 use crate::text8::Text8;
@@ -36,7 +36,7 @@ fn is_named(tag: &[u8], name: &str) -> bool {
 type TextRange = (usize, usize);
 
 /// Turns rows into atoms.
-pub(super) struct AtomRows<'a> {
+pub(super) struct AtomSiteRows<'a> {
     text: &'a [u8],
     table: &'a mut AtomTable,
     models: Models,
@@ -61,7 +61,7 @@ struct ResidueItems {
     is_long: bool,
 }
 
-impl<'a> AtomRows<'a> {
+impl<'a> AtomSiteRows<'a> {
     /// Reads rows of the items `tags` into `table`.
     ///
     /// # Errors
@@ -78,7 +78,7 @@ impl<'a> AtomRows<'a> {
         let columns = find_columns(column)?;
         table.guesses_elements |= columns[AtomSiteItem::Symbol as usize].is_none();
         let columns = columns.map(|column| 2 * column.unwrap_or(tags.len()));
-        Ok(AtomRows {
+        Ok(AtomSiteRows {
             text,
             table,
             models,
@@ -124,7 +124,7 @@ impl<'a> AtomRows<'a> {
         };
         let name = padded8(text, span(AtomSiteItem::Name));
         let symbol = span(AtomSiteItem::Symbol);
-        self.table.push(Atom {
+        self.table.push(AtomLine {
             xyz,
             b_factor: b_factor(text, span(AtomSiteItem::BFactor)),
             occupancy: occupancy(text, span(AtomSiteItem::Occupancy)),

@@ -1,6 +1,6 @@
 //! Rows of categories of any data block of CIF text.
 
-use super::lexer::{CUT_SHORT, Lexer, Token};
+use super::lexer::{CUT_SHORT, CifToken, Lexer};
 use crate::Result;
 use crate::text::at_line;
 
@@ -33,7 +33,7 @@ pub(crate) fn each_row(
     loop {
         let (span, token) = lexer.next()?;
         let place = match token {
-            Token::Tag(tag) => place_of(tag),
+            CifToken::Tag(tag) => place_of(tag),
             _ => None,
         };
         let goes_on = plain.as_ref().map(|(category, _)| *category) == place.map(|found| found.0);
@@ -41,9 +41,9 @@ pub(crate) fn each_row(
             visit(category, CifValues(&values))?;
         }
         match token {
-            Token::End => return Ok(()),
-            Token::Tag(_) => {
-                let (_, Token::Value(value)) = lexer.next()? else {
+            CifToken::End => return Ok(()),
+            CifToken::Tag(_) => {
+                let (_, CifToken::Value(value)) = lexer.next()? else {
                     return Err(at_line(text, span.start, "a tag has no value").fix(CUT_SHORT));
                 };
                 if let Some((category, item)) = place {
@@ -54,7 +54,7 @@ pub(crate) fn each_row(
                     }
                 }
             }
-            Token::Loop => {
+            CifToken::Loop => {
                 let tags = lexer.tags(span.start)?;
                 let places: Vec<_> = tags.iter().map(|tag| place_of(tag)).collect();
                 let category = places.iter().flatten().next().map(|place| place.0);
@@ -63,7 +63,7 @@ pub(crate) fn each_row(
                 let mut column = 0;
                 loop {
                     let end = lexer.pos();
-                    let (_, Token::Value(value)) = lexer.next()? else {
+                    let (_, CifToken::Value(value)) = lexer.next()? else {
                         lexer.seek(end);
                         break;
                     };
@@ -86,7 +86,7 @@ pub(crate) fn each_row(
                     return Err(at_line(text, span.start, message).fix(CUT_SHORT));
                 }
             }
-            Token::Data(_) | Token::Value(_) | Token::Other => {}
+            CifToken::Data(_) | CifToken::Value(_) | CifToken::Other => {}
         }
     }
 }

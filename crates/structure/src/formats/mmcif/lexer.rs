@@ -12,7 +12,7 @@ use crate::{Error, Result};
 /// A piece of CIF text. Values come without their delimiters; an unquoted `?` or `.` is the empty
 /// value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Token<'a> {
+pub(super) enum CifToken<'a> {
     /// A value.
     Value(&'a [u8]),
     /// `_category.item`, underscore included.
@@ -56,12 +56,12 @@ impl<'a> Lexer<'a> {
     }
 
     /// The next token and its position in the text, both without the quotes.
-    pub(super) fn next(&mut self) -> Result<(Range<usize>, Token<'a>)> {
+    pub(super) fn next(&mut self) -> Result<(Range<usize>, CifToken<'a>)> {
         self.skip_blank();
         let start = self.pos;
         let rest = &self.text[start..];
         let span = match rest.first() {
-            None => return Ok((start..start, Token::End)),
+            None => return Ok((start..start, CifToken::End)),
             Some(b';') if start == 0 || self.text[start - 1] == b'\n' => {
                 self.read_text_field(start)?
             }
@@ -73,7 +73,7 @@ impl<'a> Lexer<'a> {
                 return Ok((start..self.pos, word(&rest[..len])));
             }
         };
-        Ok((span.clone(), Token::Value(&self.text[span])))
+        Ok((span.clone(), CifToken::Value(&self.text[span])))
     }
 
     /// The tags of the loop whose `loop_` is at `start` and was the last token. The next
@@ -82,7 +82,7 @@ impl<'a> Lexer<'a> {
         let mut tags = Vec::new();
         loop {
             let end = self.pos;
-            let (_, Token::Tag(tag)) = self.next()? else {
+            let (_, CifToken::Tag(tag)) = self.next()? else {
                 self.pos = end;
                 break;
             };
@@ -165,19 +165,19 @@ fn is_blank(byte: u8) -> bool {
 }
 
 /// The token of a word without quotes.
-pub(super) fn word(word: &[u8]) -> Token<'_> {
+pub(super) fn word(word: &[u8]) -> CifToken<'_> {
     match word[0] {
-        b'_' => Token::Tag(word),
-        b'?' | b'.' if word.len() == 1 => Token::Value(b""),
-        b'd' | b'D' if strip_prefix(word, b"data_").is_some() => Token::Data(&word[5..]),
-        b'l' | b'L' if word.eq_ignore_ascii_case(b"loop_") => Token::Loop,
+        b'_' => CifToken::Tag(word),
+        b'?' | b'.' if word.len() == 1 => CifToken::Value(b""),
+        b'd' | b'D' if strip_prefix(word, b"data_").is_some() => CifToken::Data(&word[5..]),
+        b'l' | b'L' if word.eq_ignore_ascii_case(b"loop_") => CifToken::Loop,
         b's' | b'S'
             if strip_prefix(word, b"save_").is_some() || word.eq_ignore_ascii_case(b"stop_") =>
         {
-            Token::Other
+            CifToken::Other
         }
-        b'g' | b'G' if word.eq_ignore_ascii_case(b"global_") => Token::Other,
-        _ => Token::Value(word),
+        b'g' | b'G' if word.eq_ignore_ascii_case(b"global_") => CifToken::Other,
+        _ => CifToken::Value(word),
     }
 }
 
@@ -197,12 +197,12 @@ pub(super) fn contains(text: &[u8], word: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    fn tokens(text: &str) -> Vec<Token<'_>> {
+    fn tokens(text: &str) -> Vec<CifToken<'_>> {
         let mut lexer = Lexer::new(text.as_bytes());
         let mut out = Vec::new();
         loop {
             match lexer.next().unwrap().1 {
-                Token::End => return out,
+                CifToken::End => return out,
                 token => out.push(token),
             }
         }
@@ -214,13 +214,13 @@ mod tests {
             "data_X loop_ _a.b save_y STOP_ ? . 'a b' \"c'\" x#y # z\n;one\n two\n;\nd;e '' ";
         let values: [&[u8]; 8] = [b"", b"", b"a b", b"c'", b"x#y", b"one\n two", b"d;e", b""];
         let mut wanted = vec![
-            Token::Data(b"X"),
-            Token::Loop,
-            Token::Tag(b"_a.b"),
-            Token::Other,
-            Token::Other,
+            CifToken::Data(b"X"),
+            CifToken::Loop,
+            CifToken::Tag(b"_a.b"),
+            CifToken::Other,
+            CifToken::Other,
         ];
-        wanted.extend(values.map(Token::Value));
+        wanted.extend(values.map(CifToken::Value));
         assert_eq!(tokens(text), wanted);
     }
 }

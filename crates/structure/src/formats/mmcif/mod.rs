@@ -17,9 +17,9 @@ mod rows;
 pub(crate) use categories::{CifValues, each_row};
 use std::ops::Range;
 
-use self::atom_rows::AtomRows;
+use self::atom_rows::AtomSiteRows;
 use self::data_block::DataBlock;
-use self::lexer::{Lexer, Token, strip_prefix};
+use self::lexer::{CifToken, Lexer, strip_prefix};
 use self::rows::LoopRows;
 use crate::ReadOptions;
 use crate::atom_table::{AtomTable, BFactorField, FieldsOfAtoms};
@@ -47,22 +47,22 @@ pub(super) fn read(text: &[u8], options: ReadOptions, table: &mut AtomTable) -> 
     loop {
         let (span, token) = lexer.next()?;
         match token {
-            Token::End => break,
-            Token::Tag(_) | Token::Loop | Token::Value(_) if !in_block => {
+            CifToken::End => break,
+            CifToken::Tag(_) | CifToken::Loop | CifToken::Value(_) if !in_block => {
                 return Err(
                     at_line(text, span.start, "there is no data block before this")
                         .fix("give an mmCIF file; if this is one, its start is missing"),
                 );
             }
-            Token::Data(_) if block.has_atoms => break,
-            Token::Data(name) => {
+            CifToken::Data(_) if block.has_atoms => break,
+            CifToken::Data(name) => {
                 let checked = limits.check_name("the name of the data block", name);
                 checked.map_err(|error| on_line(text, span.start, error))?;
                 in_block = true;
                 block = DataBlock::new(name, options);
             }
-            Token::Tag(tag) => {
-                let (value_span, Token::Value(value)) = lexer.next()? else {
+            CifToken::Tag(tag) => {
+                let (value_span, CifToken::Value(value)) = lexer.next()? else {
                     return Err(at_line(text, span.start, "a tag has no value")
                         .fix("fetch the file again: it seems to be cut short"));
                 };
@@ -70,27 +70,27 @@ pub(super) fn read(text: &[u8], options: ReadOptions, table: &mut AtomTable) -> 
                 let item = block.item(tag, value, [value_span.start, value_span.end], &limits);
                 item.map_err(|error| on_line(text, value_span.start, error))?;
             }
-            Token::Loop => {
+            CifToken::Loop => {
                 let tags = lexer.tags(span.start)?;
                 content.note(tags[0]);
                 let mut rows = LoopRows::new(text, lexer.pos(), tags.len(), &mut edges);
                 if atom_rows::is_item(tags[0]) {
-                    AtomRows::new(text, &tags, options.models, table)?.read(&mut rows)?;
+                    AtomSiteRows::new(text, &tags, options.models, table)?.read(&mut rows)?;
                     block.has_atoms = true;
                 } else {
                     block.keep_rows(text, &tags, &mut rows, &limits)?;
                 }
                 lexer.seek(rows.pos());
             }
-            Token::Other => {}
-            Token::Value(_) => return Err(at_line(text, span.start, "a value has no tag")),
+            CifToken::Other => {}
+            CifToken::Value(_) => return Err(at_line(text, span.start, "a value has no tag")),
         }
     }
     if !block.atom.is_empty() {
         let (tags, mut edges): (Vec<_>, Vec<_>) = block.atom.iter().copied().unzip();
         // The empty range that items which the file lacks take.
         edges.push([0, 0]);
-        let mut atoms = AtomRows::new(text, &tags, options.models, table)?;
+        let mut atoms = AtomSiteRows::new(text, &tags, options.models, table)?;
         atoms.add_row(edges.as_flattened())?;
     }
     if table.atoms.is_empty() {
@@ -137,7 +137,7 @@ fn add_b_factor_fields(text: &[u8], fields: &mut FieldsOfAtoms) -> Result<()> {
     loop {
         let (span, token) = lexer.next()?;
         match token {
-            Token::Data(_) | Token::End => {
+            CifToken::Data(_) | CifToken::End => {
                 if let Some((end, b_factor)) = single.take() {
                     if b_factor.is_none() {
                         items_missing_at.push(end);
@@ -151,11 +151,11 @@ fn add_b_factor_fields(text: &[u8], fields: &mut FieldsOfAtoms) -> Result<()> {
                 } else {
                     fields.unread.append(&mut atoms);
                 }
-                if let Token::End = token {
+                if let CifToken::End = token {
                     return Ok(());
                 }
             }
-            Token::Tag(tag) => {
+            CifToken::Tag(tag) => {
                 let (value, _) = lexer.next()?;
                 if atom_rows::is_item(tag) {
                     let known = single.take().and_then(|(_, b_factor)| b_factor);
@@ -163,7 +163,7 @@ fn add_b_factor_fields(text: &[u8], fields: &mut FieldsOfAtoms) -> Result<()> {
                     single = Some((lexer.pos(), stated.or(known)));
                 }
             }
-            Token::Loop => {
+            CifToken::Loop => {
                 let tags = lexer.tags(span.start)?;
                 let mut rows = LoopRows::new(text, lexer.pos(), tags.len(), &mut edges);
                 let is_atoms = atom_rows::is_item(tags[0]);
@@ -182,7 +182,7 @@ fn add_b_factor_fields(text: &[u8], fields: &mut FieldsOfAtoms) -> Result<()> {
                 }
                 lexer.seek(rows.pos());
             }
-            Token::Other | Token::Value(_) => {}
+            CifToken::Other | CifToken::Value(_) => {}
         }
     }
 }

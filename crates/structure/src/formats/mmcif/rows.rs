@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::lexer::{CUT_SHORT, Lexer, Token, word};
+use super::lexer::{CUT_SHORT, CifToken, Lexer, word};
 use crate::text::at_line;
 use crate::{Error, Result};
 
@@ -130,7 +130,7 @@ impl<'a> LoopRows<'a> {
     fn has_keyword(&self) -> bool {
         self.edges[..2 * self.columns].chunks_exact(2).any(|edge| {
             let text = &self.text[edge[0] as usize..edge[1] as usize];
-            CLASS[usize::from(text[0])] == KEYWORD && !matches!(word(text), Token::Value(_))
+            CLASS[usize::from(text[0])] == KEYWORD && !matches!(word(text), CifToken::Value(_))
         })
     }
 
@@ -140,7 +140,7 @@ impl<'a> LoopRows<'a> {
         let mut lexer = Lexer::from_pos(self.text, self.start);
         for column in 0..self.columns {
             let (span, token) = lexer.next()?;
-            if !matches!(token, Token::Value(_)) {
+            if !matches!(token, CifToken::Value(_)) {
                 return match column {
                     0 => Ok(false),
                     _ => Err(self.cut_short_error()),
@@ -258,7 +258,7 @@ mod tests {
             let mut row = Vec::new();
             while row.len() < columns {
                 match lexer.next().ok()?.1 {
-                    Token::Value(value) => row.push(value),
+                    CifToken::Value(value) => row.push(value),
                     _ if row.is_empty() => return Some((rows, end)),
                     _ => return None,
                 }

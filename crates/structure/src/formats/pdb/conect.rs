@@ -94,7 +94,7 @@ fn each_line(text: &[u8], mut visit: impl FnMut(&[u8])) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::atom_table::Atom;
+    use crate::atom_table::AtomLine;
 
     fn atom_line(serial: &str, x: i32) -> String {
         format!(
@@ -104,9 +104,9 @@ mod tests {
     }
 
     fn bonds_among(text: &str, places: &[i32]) -> Vec<[u32; 2]> {
-        let atoms = places.iter().map(|x| Atom {
+        let atoms = places.iter().map(|x| AtomLine {
             xyz: [1000 * x, 0, 0],
-            ..Atom::default()
+            ..AtomLine::default()
         });
         read(text.as_bytes())
             .among(&atoms.collect::<Vec<_>>())

@@ -35,7 +35,7 @@ pub(super) use self::records::{is_atom_line, is_record};
 use self::remark350::Remark350;
 use self::seqres::Seqres;
 use self::shifted_line::{LastResidue, ShiftedLine};
-use crate::atom_table::{Atom, AtomRun, AtomTable, NameId};
+use crate::atom_table::{AtomLine, AtomRun, AtomTable, NameId};
 use crate::checks::Check;
 use crate::decimal::{self, fixed8, int};
 use crate::model::{Assembly, Truncation};
@@ -251,7 +251,7 @@ impl<'a> PdbReader<'a> {
         if element == 0 {
             element = self.element_of_name(name);
         }
-        self.table.push(Atom {
+        self.table.push(AtomLine {
             xyz,
             b_factor: b_factor(columns, len),
             occupancy: occupancy(columns, len),

@@ -32,7 +32,7 @@ const CUDA: &str = "cuda";
 
 /// A task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Task {
+enum FileTask {
     /// Reads the files.
     Read,
     /// Computes contact numbers of C-alphas from structures in memory.
@@ -45,35 +45,35 @@ enum Task {
     AllFiles,
 }
 
-impl Task {
-    const ALL: [Task; 5] = [
-        Task::Read,
-        Task::Contacts,
-        Task::SasaKernel,
-        Task::SasaFiles,
-        Task::AllFiles,
+impl FileTask {
+    const ALL: [FileTask; 5] = [
+        FileTask::Read,
+        FileTask::Contacts,
+        FileTask::SasaKernel,
+        FileTask::SasaFiles,
+        FileTask::AllFiles,
     ];
 
     /// The name in records.
     fn name(self) -> &'static str {
         match self {
-            Task::Read => "read",
-            Task::Contacts => "contacts",
-            Task::SasaKernel => "sasa_kernel",
-            Task::SasaFiles => "sasa_files",
-            Task::AllFiles => "all_files",
+            FileTask::Read => "read",
+            FileTask::Contacts => "contacts",
+            FileTask::SasaKernel => "sasa_kernel",
+            FileTask::SasaFiles => "sasa_files",
+            FileTask::AllFiles => "all_files",
         }
     }
 
     /// Whether the task is a `tapeloop run` in a process of its own.
     fn is_whole_run(self) -> bool {
-        matches!(self, Task::SasaFiles | Task::AllFiles)
+        matches!(self, FileTask::SasaFiles | FileTask::AllFiles)
     }
 
     /// The name in requests to the tools.
     fn request_name(self) -> &'static str {
         match self {
-            Task::AllFiles => Task::SasaFiles.name(),
+            FileTask::AllFiles => FileTask::SasaFiles.name(),
             task => task.name(),
         }
     }
@@ -82,12 +82,12 @@ impl Task {
     fn features(self, config: &FeatureConfig) -> FeatureConfig {
         let mut config = config.clone();
         match self {
-            Task::Contacts => {
+            FileTask::Contacts => {
                 config.features = vec![FeatureName::ContactNumber];
                 config.contact_number.cb.clear();
             }
-            Task::SasaKernel | Task::SasaFiles => config.features = vec![FeatureName::Sasa],
-            Task::Read | Task::AllFiles => {}
+            FileTask::SasaKernel | FileTask::SasaFiles => config.features = vec![FeatureName::Sasa],
+            FileTask::Read | FileTask::AllFiles => {}
         }
         config
     }
@@ -154,7 +154,7 @@ impl FileWork<'_> {
         };
         let mut tools = Tools { program, tools };
         let mut records = Vec::new();
-        for task in Task::ALL {
+        for task in FileTask::ALL {
             if tools.program.is_none() && !task.is_whole_run() {
                 continue;
             }
@@ -177,7 +177,7 @@ impl FileWork<'_> {
     /// the other. Returns the record.
     fn measure_task(
         &self,
-        task: Task,
+        task: FileTask,
         backend: &str,
         threads: usize,
         list: &Path,
@@ -188,7 +188,7 @@ impl FileWork<'_> {
         let points = features.sasa.points;
         let pool = thread_pool(threads)?;
         let set = match task {
-            Task::Contacts | Task::SasaKernel => {
+            FileTask::Contacts | FileTask::SasaKernel => {
                 Some(Arc::new(self.set.with_features(features.clone(), &pool)?))
             }
             _ => None,
@@ -226,7 +226,7 @@ impl FileWork<'_> {
         for _ in 0..self.rounds.min(ROUNDS_MAX) {
             let seconds = match (task, &set) {
                 (_, Some(set)) => set.pass(&pool)?.as_secs_f64(),
-                (Task::Read, _) => self.read(&pool)?,
+                (FileTask::Read, _) => self.read(&pool)?,
                 _ => self.run(task, backend, threads, list)?.put(&mut figures),
             };
             figures.period_ns.push(1e9 * seconds);
@@ -296,7 +296,13 @@ impl FileWork<'_> {
 
     /// Runs from files to tables in a process of its own, and reads the figures in its `run.json`.
     /// `ErrorKind::Io` if it ends otherwise than a run does that finishes.
-    fn run(&self, task: Task, backend: &str, threads: usize, list: &Path) -> Result<RunFigures> {
+    fn run(
+        &self,
+        task: FileTask,
+        backend: &str,
+        threads: usize,
+        list: &Path,
+    ) -> Result<RunFigures> {
         let program = std::env::current_exe()?;
         let output = self.folder.join("run");
         let mut command = Command::new(program);
@@ -310,10 +316,10 @@ impl FileWork<'_> {
             .arg(&output)
             .stdout(Stdio::null())
             .stderr(Stdio::piped());
-        let is_replaced = |key: &str| task == Task::SasaFiles && key.starts_with("features=");
+        let is_replaced = |key: &str| task == FileTask::SasaFiles && key.starts_with("features=");
         let settings = self.run_settings.iter().filter(|key| !is_replaced(key));
         command.args(settings.flat_map(|key| ["--set", key]));
-        if task == Task::SasaFiles {
+        if task == FileTask::SasaFiles {
             command.args(["--features", "sasa"]);
         }
         let start = Instant::now();

@@ -18,11 +18,11 @@ pub(super) struct References {
 /// The contents of the file.
 #[derive(Deserialize)]
 struct ReferencesFile {
-    reference: Vec<Reference>,
+    reference: Vec<ReferenceCommand>,
 }
 
 #[derive(Deserialize)]
-struct Reference {
+struct ReferenceCommand {
     /// The program and its arguments.
     command: Vec<String>,
 }

@@ -35,7 +35,7 @@ use tapeloop_error::internal::printable;
 use tapeloop_files::FileId;
 use tapeloop_files::{open_file, path_of, read_all, shown};
 use tapeloop_inputs::{Archives, Shard, Source, Sources, structure_name};
-use target::{Outputs, Target};
+use target::{Outputs, PaintTarget};
 use text::{Model, ModelValues, Painted};
 
 /// Paints, and returns the exit code.
@@ -79,7 +79,7 @@ pub(super) fn paint(args: PaintArgs) -> Result<u8> {
     let sources = walked.into_iter().flatten().chain(sources);
     let mut target = |path: &Option<PathBuf>, what| {
         let path = path.as_deref();
-        path.map(|path| Target::new(path, what, &input, &mut outputs))
+        path.map(|path| PaintTarget::new(path, what, &input, &mut outputs))
             .transpose()
     };
     let output = target(&args.output, "the painted file")?;
@@ -272,8 +272,8 @@ struct Painter {
     /// The residue columns that are computed, and their features.
     columns: Vec<(FeatureName, ColumnDecl)>,
     /// The column that is painted, and its target.
-    column: Option<(PaintedColumn, Target)>,
-    svg: Option<Target>,
+    column: Option<(PaintedColumn, PaintTarget)>,
+    svg: Option<PaintTarget>,
     outputs: Outputs,
     limits: ReadLimits,
     joins_models: bool,
@@ -281,7 +281,7 @@ struct Painter {
     null: Option<f64>,
     /// Whether lines about the written files are printed.
     says: bool,
-    open: Option<Open>,
+    open: Option<OpenFile>,
     /// The first painted file, and the range of the values in all of them.
     colouring: Option<(PathBuf, (f64, f64))>,
     painted: u64,
@@ -289,7 +289,7 @@ struct Painter {
 }
 
 /// A file with the models that have arrived so far.
-struct Open {
+struct OpenFile {
     ordinal: u64,
     source: String,
     models: Result<Vec<(Structure, FeatureTable)>>,
@@ -311,7 +311,7 @@ impl Painter {
         {
             self.close();
         }
-        let open = self.open.get_or_insert(Open {
+        let open = self.open.get_or_insert(OpenFile {
             ordinal,
             source,
             models: Ok(Vec::new()),
@@ -326,7 +326,7 @@ impl Painter {
 
     /// Paints the open file. An error is printed, and rejects this file alone.
     fn close(&mut self) {
-        let Some(Open { source, models, .. }) = self.open.take() else {
+        let Some(OpenFile { source, models, .. }) = self.open.take() else {
             return;
         };
         let painted = models
@@ -503,7 +503,7 @@ mod tests {
     fn a_file_that_makes_painting_panic_is_rejected_and_the_others_are_painted() {
         let folder = tempfile::tempdir().unwrap();
         let mut outputs = Outputs::new(false, HashSet::new());
-        let svg = Target::new(folder.path(), "the drawing", folder.path(), &mut outputs);
+        let svg = PaintTarget::new(folder.path(), "the drawing", folder.path(), &mut outputs);
         let mut painter = Painter {
             columns: Vec::new(),
             column: None,
@@ -528,7 +528,7 @@ mod tests {
                 structure.chains.clear();
             }
             let table = FeatureTable::new(Default::default());
-            painter.open = Some(Open {
+            painter.open = Some(OpenFile {
                 ordinal,
                 source: format!("{name}.pdb"),
                 models: Ok(vec![(structure, table)]),

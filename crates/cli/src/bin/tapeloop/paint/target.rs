@@ -102,14 +102,14 @@ fn resolved_folder(folder: &Path) -> PathBuf {
 }
 
 /// A file for one input, or a folder with a file for each input.
-pub(super) struct Target {
+pub(super) struct PaintTarget {
     path: PathBuf,
     is_folder: bool,
     /// The name of the output, for messages.
     output: &'static str,
 }
 
-impl Target {
+impl PaintTarget {
     /// A file for a single input file, unless `path` is a folder.
     ///
     /// # Errors
@@ -125,7 +125,7 @@ impl Target {
                 let error = Error::usage("standard output holds one file");
                 return Err(error.fix("paint one file, or name a folder"));
             }
-            return Ok(Target {
+            return Ok(PaintTarget {
                 path: path.to_owned(),
                 is_folder: false,
                 output,
@@ -136,7 +136,7 @@ impl Target {
         if !is_folder {
             outputs.reserve(path, output, input)?;
         }
-        Ok(Target {
+        Ok(PaintTarget {
             path: path.to_owned(),
             is_folder,
             output,

@@ -85,7 +85,7 @@ pub(super) fn paint(
     edits.extend(fields.unread.iter().map(|field| (field, None)));
     edits.sort_by_key(|(field, _)| field.bytes.start);
     let atoms = edits.iter().filter(|(_, value)| value.is_some()).count();
-    let mut out = Output::new(text, edits.len());
+    let mut out = PaintedText::new(text, edits.len());
     let mut items = fields.items_missing_at.iter().peekable();
     for &(field, value) in &edits {
         while let Some(&&offset) = items.peek().filter(|&&&offset| offset <= field.bytes.start) {
@@ -160,15 +160,15 @@ fn rows_by_name(model: &Model, has_labels: bool) -> RowsByName<'_> {
 }
 
 /// The new text so far, and the position in the old text.
-struct Output<'a> {
+struct PaintedText<'a> {
     old: &'a [u8],
     at: usize,
     new: Vec<u8>,
 }
 
-impl<'a> Output<'a> {
+impl<'a> PaintedText<'a> {
     fn new(old: &'a [u8], edits: usize) -> Self {
-        Output {
+        PaintedText {
             old,
             at: 0,
             new: Vec::with_capacity(old.len() + 8 * edits),

@@ -3,7 +3,7 @@
 mod dump;
 mod scripts;
 
-use super::args::{Target, ValidateArgs};
+use super::args::{OutputTarget, ValidateArgs};
 use super::progress::Audience;
 use super::run::{Destination, compute};
 use dump::Dump;
@@ -34,7 +34,7 @@ pub(super) fn validate(args: ValidateArgs) -> Result<u8> {
     let folder = Folder::new(args.keep);
     let plan = Plan::new(config)?;
     let (run, dumped) = (folder.path.join("run"), folder.path.join("dump"));
-    let target = Target::Folder(run.clone());
+    let target = OutputTarget::Folder(run.clone());
     let audience = std::io::stderr().is_terminal().then_some(Audience::Reader);
     let to = Destination {
         target: &target,

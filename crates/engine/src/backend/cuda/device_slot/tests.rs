@@ -2,34 +2,34 @@
 
 use super::super::compile::Compiler;
 use super::super::device_loop::LoopArgs;
-use super::super::fake_driver::{self, CAPTURE_UNSUPPORTED, Session};
-use super::super::memory::{DeviceMemory, Pinned};
-use super::super::timestamps::Clock;
+use super::super::fake_driver::{self, CAPTURE_UNSUPPORTED, FakeDriverUse};
+use super::super::memory::{DeviceMemory, PinnedMemory};
+use super::super::timestamps::DeviceClock;
 use super::*;
 use crate::backend::{CudaOptions, Layout, Node, Priority, Space};
 use crate::error::ErrorKind;
 use crate::record::{Access, BufferDecl, Image, Kernel};
 
-pub(in super::super) fn slot(context: &Arc<Context>) -> Result<CudaSlot> {
+pub(in super::super) fn slot(context: &Arc<PrimaryContext>) -> Result<CudaSlot> {
     slot_of(context, Priority::Normal)
 }
 
-fn slot_of(context: &Arc<Context>, priority: Priority) -> Result<CudaSlot> {
+fn slot_of(context: &Arc<PrimaryContext>, priority: Priority) -> Result<CudaSlot> {
     let layout = Layout::new(&[] as &[BufferDecl]).unwrap();
-    let pinned = Pinned::zeroed(context, 64)?;
+    let pinned = PinnedMemory::zeroed(context, 64)?;
     let device = DeviceMemory::new(context, 64)?;
     let share = SlotMemory::cut(layout, pinned, device, 1).next().unwrap();
     let compiler = Compiler::new(&CudaOptions::default(), 0);
-    let functions = Arc::new(Functions::new(context, compiler));
+    let functions = Arc::new(LoadedFunctions::new(context, compiler));
     let stream = SlotStream::new(context, priority, false)?;
-    let clock = Arc::<Clock>::default();
+    let clock = Arc::<DeviceClock>::default();
     let timestamps = Timestamps::new(context, &clock);
     CudaSlot::open(timestamps, &functions, share, stream)
 }
 
 #[test]
 fn a_slot_is_opened_and_dropped_while_another_thread_captures() {
-    let session = Session::new();
+    let session = FakeDriverUse::new();
     fake_driver::state(|state| state.captures_elsewhere = true);
     let context = session.context();
     let slot = slot(&context).unwrap();
@@ -45,12 +45,12 @@ impl CudaSlot {
         self.functions.load(kernel).unwrap()
     }
 
-    pub(in super::super) fn context(&self) -> Arc<Context> {
+    pub(in super::super) fn context(&self) -> Arc<PrimaryContext> {
         Arc::clone(&self.context)
     }
 }
 
-pub(in super::super) fn allocation(context: &Arc<Context>) -> Allocation {
+pub(in super::super) fn allocation(context: &Arc<PrimaryContext>) -> Allocation {
     let copier = super::super::copier::Copier::new(context).unwrap();
     copier.allocate(Space::Device, 64).unwrap()
 }
@@ -65,7 +65,7 @@ pub(in super::super) fn zero(allocation: &Allocation) -> Op {
 
 #[test]
 fn all_work_of_an_urgent_slot_is_in_a_stream_of_the_highest_priority() {
-    let session = Session::new();
+    let session = FakeDriverUse::new();
     let context = session.context();
     let normal = slot_of(&context, Priority::Normal).unwrap();
     assert!(fake_driver::state(|state| state.priorities.is_empty()));
@@ -81,7 +81,7 @@ fn all_work_of_an_urgent_slot_is_in_a_stream_of_the_highest_priority() {
 
 #[test]
 fn events_of_other_code_are_waited_for_and_recorded_in_the_slot_s_own_stream() {
-    let session = Session::new();
+    let session = FakeDriverUse::new();
     let context = session.context();
     // SAFETY: the driver without a device does not look at events.
     let [produced, consumed] = [0x70, 0x80].map(|raw| unsafe { ExternalEvent::from_raw(raw) });
@@ -98,7 +98,7 @@ fn events_of_other_code_are_waited_for_and_recorded_in_the_slot_s_own_stream() {
 
 #[test]
 fn an_event_of_a_capture_is_refused_before_the_stream_waits_for_it() {
-    let session = Session::new();
+    let session = FakeDriverUse::new();
     let context = session.context();
     // SAFETY: the driver without a device does not look at events.
     let event = unsafe { ExternalEvent::from_raw(0x70) };
@@ -114,7 +114,7 @@ fn an_event_of_a_capture_is_refused_before_the_stream_waits_for_it() {
 
 #[test]
 fn a_graph_of_an_urgent_slot_is_not_made_resident() {
-    let session = Session::new();
+    let session = FakeDriverUse::new();
     fake_driver::state(|state| state.loops.loads_modules = true);
     let context = session.context();
     let allocation = allocation(&context);
@@ -133,7 +133,7 @@ fn a_graph_of_an_urgent_slot_is_not_made_resident() {
 
 #[test]
 fn a_graph_that_refused_new_parameters_may_use_their_allocations_all_the_same() {
-    let session = Session::new();
+    let session = FakeDriverUse::new();
     let context = session.context();
     let (old, new) = (allocation(&context), allocation(&context));
     let mut slot = slot(&context).unwrap();
@@ -164,7 +164,7 @@ fn a_graph_that_refused_new_parameters_may_use_their_allocations_all_the_same() 
 
 #[test]
 fn copies_stay_nodes_where_the_driver_does_not_load_the_kernel_that_merges_them() {
-    let session = Session::new();
+    let session = FakeDriverUse::new();
     let context = session.context();
     let allocation = allocation(&context);
     let mut slot = slot(&context).unwrap();
@@ -183,7 +183,7 @@ fn copies_stay_nodes_where_the_driver_does_not_load_the_kernel_that_merges_them(
 
 #[test]
 fn a_slot_that_cannot_wait_leaks_what_its_work_may_touch_and_keeps_the_context() {
-    let session = Session::new();
+    let session = FakeDriverUse::new();
     let context = session.context();
     let allocation = allocation(&context);
     let mut first = slot(&context).unwrap();
@@ -212,7 +212,7 @@ pub(in super::super) fn declared(attributes: impl FnOnce(Kernel) -> Kernel) -> K
 #[test]
 fn launches_and_nodes_have_the_attributes_of_their_kernel() {
     use cudarc::driver::sys::CUlaunchAttributeID as Id;
-    let session = Session::new();
+    let session = FakeDriverUse::new();
     fake_driver::state(|state| (state.loops.loads_modules, state.capability) = (true, 9));
     let context = session.context();
     for (priority, flags) in [(Priority::Normal, 8), (Priority::Urgent, 0)] {
@@ -264,7 +264,7 @@ fn launches_and_nodes_have_the_attributes_of_their_kernel() {
 
 #[test]
 fn attributes_that_a_device_does_not_have_are_refused_with_the_kernel_s_name() {
-    let session = Session::new();
+    let session = FakeDriverUse::new();
     fake_driver::state(|state| (state.loops.loads_modules, state.capability) = (true, 5));
     let slot = slot(&session.context()).unwrap();
     let refused = |kernel: Kernel| {

@@ -13,7 +13,7 @@ struct Planted {
 /// An exit with code 3.
 const EXIT_3: i32 = 3 << 8;
 
-impl Process for Planted {
+impl ChildProcess for Planted {
     fn id(&self) -> u32 {
         77
     }

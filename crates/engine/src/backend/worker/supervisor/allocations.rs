@@ -1,8 +1,8 @@
 //! Allocations of a supervised device.
 
 use super::super::message::Request;
-use super::super::restart_state::Filled;
-use super::{Core, Supervisor, loses_worker};
+use super::super::restart_state::FilledAllocation;
+use super::{Supervisor, SupervisorCore, loses_worker};
 use crate::backend::{Allocation, AllocationKey, Contents, Region, Space};
 use crate::error::Result;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ impl Supervisor {
         key: AllocationKey,
         contents: &Arc<Contents>,
     ) -> Result<Allocation> {
-        let filled = Filled::new(contents);
+        let filled = FilledAllocation::new(contents);
         let bytes = filled.bytes();
         let mut core = self.core()?;
         self.workers.check()?;
@@ -42,7 +42,7 @@ impl Supervisor {
     /// alive is returned, and nothing is kept.
     pub(in super::super) fn refill(&self, address: u64, contents: &Arc<Contents>) -> Result<()> {
         let mut core = self.core()?;
-        let filled = Filled::new(contents);
+        let filled = FilledAllocation::new(contents);
         let sent = match self.workers.check() {
             Ok(()) => filled.send_contents(address, &mut core.link),
             Err(_) => Ok(Ok(())),
@@ -58,13 +58,13 @@ impl Supervisor {
     }
 
     /// Frees the allocations that neither a handle nor a graph uses.
-    pub(super) fn free_unused(&self, core: &mut Core) {
+    pub(super) fn free_unused(&self, core: &mut SupervisorCore) {
         for address in core.restart_state.take_unused() {
             self.free_in_worker(core, address);
         }
     }
 
-    fn free_in_worker(&self, core: &mut Core, address: u64) {
+    fn free_in_worker(&self, core: &mut SupervisorCore, address: u64) {
         if self.workers.check().is_ok() {
             let sent = core.link.send(&Request::Free { address });
             // A lost worker has freed it too.

@@ -1,8 +1,8 @@
 //! Kernels of the worker, and the compilation of their images.
 
-use super::super::message::{KernelDecl, Reply, Request};
+use super::super::message::{KernelDecl, Request, WorkerReply};
 use super::super::restart_state::prepare_images;
-use super::{Core, Supervisor};
+use super::{Supervisor, SupervisorCore};
 use crate::backend::{Compilation, FunctionId};
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{DeviceCode, Image, Kernel};
@@ -34,7 +34,7 @@ impl Supervisor {
     }
 
     /// The index of an image, which is sent if the worker does not have it.
-    fn send_image(&self, core: &mut Core, image: &Arc<Image>) -> Result<usize> {
+    fn send_image(&self, core: &mut SupervisorCore, image: &Arc<Image>) -> Result<usize> {
         let images = &core.restart_state.images;
         if let Some(place) = images.iter().position(|known| known == image) {
             return Ok(place);
@@ -64,7 +64,7 @@ impl Supervisor {
             return Ok(FunctionId(place as u32));
         }
         match self.exchange(&mut core, &Request::Load(decl.clone()))? {
-            Reply::Done(loaded) => self.check_answer(loaded)?,
+            WorkerReply::Done(loaded) => self.check_answer(loaded)?,
             _ => return Err(self.lose_garbled()),
         }
         core.restart_state.kernels.push(decl);
