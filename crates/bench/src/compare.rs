@@ -207,7 +207,7 @@ impl PointNames {
         PointNames(point_names)
     }
 
-    /// The name of a point, which tells it from the others of its run.
+    /// The name of a point, which tells it from the others of its workload.
     fn name(&self, point: &MergedPoint) -> String {
         let found = self
             .0
@@ -225,8 +225,8 @@ fn short(name: &str) -> String {
     cut(name.to_owned(), NAME_BYTES_MAX)
 }
 
-/// Refuses two runs whose times cannot be compared, as another device, backend or processor
-/// measured them.
+/// An error of kind `Config` for two runs whose times cannot be compared, as another device, backend or
+/// processor measured them.
 fn check_same_machine(old: &Run, new: &Run) -> Result<()> {
     let pairs = [
         ("devices", &old.device, &new.device),
@@ -373,6 +373,7 @@ fn machine_change(
     before: &[MergedPoint],
     after: &[MergedPoint],
 ) -> MachineChange {
+    // One ratio for each program and point.
     let mut ratios = Vec::new();
     for point in after {
         let Some(old) = find(before, point).and_then(MergedPoint::figures) else {
@@ -392,7 +393,7 @@ fn machine_change(
     }
 }
 
-/// The median change of the limits, as a ratio of times: rates are inverted.
+/// The median change of the limits, as a ratio of times: rates are inverted. `None` if the runs share none.
 fn limits_change(old: &Limits, new: &Limits) -> Option<f64> {
     let rates = [
         (old.upload_bytes_per_s, new.upload_bytes_per_s),
@@ -407,7 +408,7 @@ fn limits_change(old: &Limits, new: &Limits) -> Option<f64> {
     ];
     let ratios = rates.into_iter().chain(times);
     let ratios: Vec<f64> = ratios
-        .filter_map(|(slower, faster)| Some(slower? / faster?))
+        .filter_map(|(one, other)| Some(one? / other?))
         .collect();
     median(&ratios)
 }
@@ -425,7 +426,8 @@ impl Side {
     }
 }
 
-/// Whether a ratio of times is as near to 1 as that of two runs without a change.
+/// Whether a ratio of times is as near to 1 as that of two runs without a change (the floor of
+/// [`statistics`](super::statistics)).
 fn is_steady(ratio: f64) -> bool {
     (0.98..=1.02).contains(&ratio)
 }
@@ -443,7 +445,8 @@ impl Comparison {
         u8::from(worse > 0)
     }
 
-    /// The change of the machine, if all points changed as other programs or the limits did.
+    /// The change of the machine, if all points changed as other programs or the limits did: their median
+    /// within 3% of it, and each, with its own noise, within 10% of that.
     fn machine_moved(&self) -> Option<f64> {
         let ratios: Vec<f64> = self.points.iter().filter_map(|point| point.ratio).collect();
         let all = median(&ratios)?;

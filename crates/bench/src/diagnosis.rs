@@ -4,27 +4,32 @@ use super::format;
 use super::record::{Figures, Limits, PointFacts, Share};
 use super::statistics::{median, median_of_sorted};
 
-/// The smallest share of a period that an activity must take to explain the period.
+/// The smallest share of a period that an activity must take to explain the period: below half, all else
+/// takes longer.
 const EXPLAINED_MIN: f64 = 0.5;
 
 /// The smallest share of a limit that bounds a point, however long the stages take: stage times
-/// include the time in which stages wait for each other.
+/// include the time in which stages wait for each other. Less than 1, as limits are the best of several
+/// measurements, and those of copies are of one direction alone.
 const EXHAUSTED_MIN: f64 = 0.8;
 
 /// How many times as long batches with timestamps may take for their stage times to be valid. A
-/// timestamp costs microseconds.
+/// timestamp costs microseconds. At this bound a share of 0.5 may be one of 0.4 without them.
 const SLOWDOWN_MAX: f64 = 1.25;
 
-/// The smallest share of the time in which a spinning thread runs if it does not sleep.
+/// The smallest share of the time in which a spinning thread runs if it does not sleep: all but interrupts,
+/// in its best repetition.
 const BUSY_MIN: f64 = 0.9;
 
 /// The time of a batch, divided by the number of slots: measured with one slot, or the sum of its stages.
 pub(crate) const BATCH_LATENCY: &str = "batch latency";
 
-/// The largest interquartile range of repetitions, as a share of their median, without a warning.
+/// The largest interquartile range of repetitions, as a share of their median, without a warning. Half of
+/// it, to either side, is the difference of 10% that a comparison must be able to detect.
 const SPREAD_MAX: f64 = 0.2;
 
-/// The smallest share of the arrivals that an open loop in a steady state completes in time.
+/// The smallest share of the arrivals that an open loop in a steady state completes in time. The last batches
+/// end after the last arrival, so even then the rates differ a little.
 const KEPT_UP_MIN: f64 = 0.95;
 
 /// The smallest number of arrivals that is judged: with fewer, the last batches dominate the mean.
@@ -137,6 +142,7 @@ fn has_valid_stages(figures: &Figures) -> bool {
 
 /// Whether the repetitions of a point are too noisy to compare it with another.
 pub(crate) fn is_noisy(figures: &Figures, point: &PointFacts) -> bool {
+    // 0 means that it was not measured.
     let slept = waits_by_spinning(point) && (f64::MIN_POSITIVE..BUSY_MIN).contains(&figures.busy);
     slept || spread_warning(&figures.period_ns).is_some()
 }
@@ -237,7 +243,8 @@ pub(crate) fn activities(figures: &Figures, point: &PointFacts) -> Vec<Activity>
             reached: Some((share.reached, share.of, share.unit.clone())),
         });
     }
-    // A limit that is exceeded by 5% or more does not apply: small batches stay in the processor's caches.
+    // A limit that is exceeded by 5% or more does not apply: small batches stay in the processor's caches. By
+    // less it is exceeded by errors of measurement, and counts as reached.
     activities.retain(|activity| activity.share.is_finite() && activity.share < 1.05);
     let slots = point.slots.max(1) as f64;
     // The stages of a batch follow each other, so a slot returns a batch at most once in the time
@@ -292,6 +299,7 @@ fn warnings(figures: &Figures, point: &PointFacts) -> Vec<String> {
     }
     warnings.extend(spread_warning(&figures.period_ns));
     for open in &figures.open {
+        // At the closed loop's rate or above it batches queue up by design.
         let counts = open.load < 1.0 && open.latency.count >= ARRIVALS_MIN;
         if counts && open.done_per_s < KEPT_UP_MIN * open.arrivals_per_s {
             warnings.push(format!(
@@ -310,7 +318,8 @@ fn warnings(figures: &Figures, point: &PointFacts) -> Vec<String> {
     warnings
 }
 
-/// Warns when the interquartile range of the repetitions exceeds `SPREAD_MAX`.
+/// Warns when the interquartile range of the repetitions exceeds `SPREAD_MAX`; `None` if it does not, or if
+/// there are none.
 pub fn spread_warning(period_ns: &[f64]) -> Option<String> {
     let mut sorted = period_ns.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);

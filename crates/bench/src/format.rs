@@ -124,6 +124,7 @@ pub fn fma_per_s(value: f64) -> String {
 
 /// A plain number, for a tick.
 pub fn plain(value: f64) -> String {
+    // Up to 1e15 every whole number is exact.
     if (1e3..1e15).contains(&value) && value.fract() == 0.0 {
         whole(value as u64)
     } else {
@@ -133,6 +134,7 @@ pub fn plain(value: f64) -> String {
 
 /// `5.2`, with more digits near 1: how many times as much.
 pub fn factor(ratio: f64) -> String {
+    // A ratio that rounds up to one more digit has one decimal less.
     match ratio {
         r if !r.is_finite() => NONE.to_owned(),
         r if r >= 99.5 => format!("{r:.0}"),
@@ -163,6 +165,7 @@ pub fn times_tick(ratio: f64) -> String {
 pub fn percent(share: f64) -> String {
     match share {
         s if !s.is_finite() => NONE.to_owned(),
+        // A share that rounds to 10% or more has no decimal.
         s if s != 0.0 && s.abs() < 0.0995 => format!("{:.1}%", s * 100.0),
         s => format!("{:.0}%", s * 100.0),
     }

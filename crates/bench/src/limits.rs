@@ -22,14 +22,14 @@ const COPY_BYTES: usize = 64 << 20;
 /// The size of a copy within the device in bytes. Such copies are faster, so they must be larger.
 const DEVICE_BYTES: usize = 512 << 20;
 
-/// The number of copies in a row.
+/// The number of copies in a row, for which the host waits once.
 const COPIES: usize = 8;
 
 /// How often each limit is measured. The best result counts, since disturbances only slow a machine
 /// down.
 const ROUNDS: usize = 5;
 
-/// How often the host time of the launches is measured.
+/// How often the host time of the launches is measured: enough for medians, in less than a second.
 const LAUNCHES: usize = 300;
 
 /// Measures all limits of the machine. The limits of a device are those of the first device.
@@ -78,8 +78,10 @@ fn best_rate(bytes: usize, mut call: impl FnMut() -> Result<()>) -> Result<f64> 
 /// The bytes per second that all threads together read and write when they copy between two arrays
 /// that exceed the caches.
 fn host_memory(machine: &Machine) -> f64 {
+    // Not zeros: untouched pages of those are all one page of memory, which the caches hold.
     let from = vec![1_u8; 2 * COPY_BYTES];
     let mut to = vec![0_u8; from.len()];
+    // Four parts for each thread, so that a thread that is slowed down leaves some to others.
     let part = from.len().div_ceil(4 * machine.pool.current_num_threads());
     let rate = best_rate(2 * from.len(), || {
         machine.pool.install(|| {
@@ -88,11 +90,12 @@ fn host_memory(machine: &Machine) -> f64 {
         });
         Ok(())
     });
+    // Copying memory does not fail.
     rate.unwrap_or_default()
 }
 
 /// The bytes per second that a copy within the device's memory reads and writes. Waits for several
-/// copies, of which the fastest counts.
+/// copies, of which the fastest counts, after one that warms up.
 fn device_memory(backend: &dyn Backend) -> Result<f64> {
     let from = backend.allocate(Memory::Device, DEVICE_BYTES)?;
     let to = backend.allocate(Memory::Device, DEVICE_BYTES)?;
@@ -203,7 +206,8 @@ impl LaunchTimer {
         })
     }
 
-    /// The medians of the host time of a kernel launch and of a graph launch, in nanoseconds.
+    /// The medians of the host time of a kernel launch and of a graph launch, in nanoseconds. The device is
+    /// idle before each, so that none waits for room in its queue.
     fn measure(&mut self) -> Result<(f64, f64)> {
         let (mut calls, mut graphs) = (Vec::new(), Vec::new());
         for _ in 0..LAUNCHES {
@@ -234,6 +238,7 @@ fn arithmetic(machine: &Machine) -> Result<f64> {
         // The kernel runs so long that copies and launches take a negligible part of the time.
         batch: 1 << 20,
         kernels: 32_768,
+        // Two batches are queued behind the one that computes, so that the device never waits.
         slots: 3,
         ..Space::for_work(Work::Compute, true).base
     };
@@ -241,6 +246,7 @@ fn arithmetic(machine: &Machine) -> Result<f64> {
     let mut runner = runner::open(machine, &Arc::new(benchmark), &point)?;
     let mut best = 0.0_f64;
     for _ in 0..ROUNDS {
+        // Two batches for each slot.
         let closed = runner.run_closed_loop(6)?;
         let fma = runner.batch_facts().amounts.fma * closed.batches as f64;
         best = best.max(fma / closed.elapsed.as_secs_f64());

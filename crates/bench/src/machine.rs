@@ -15,6 +15,7 @@ pub fn describe(backends: &[Arc<dyn Backend>], config: String) -> Run {
     let device = backends[0].device();
     let started = SystemTime::now().duration_since(UNIX_EPOCH);
     let started_unix_s = started.unwrap_or_default().as_secs_f64();
+    // CUDA's number is 1000 times the major version plus 10 times the minor one.
     let driver = match device.driver_version {
         0 => String::new(),
         cuda => format!(
@@ -26,6 +27,7 @@ pub fn describe(backends: &[Arc<dyn Backend>], config: String) -> Run {
     };
     let cores = std::thread::available_parallelism();
     Run {
+        // The process distinguishes runs that start in the same millisecond.
         id: format!("{started_unix_s:.3}-{}", std::process::id()),
         started_unix_s,
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -44,7 +46,8 @@ pub fn describe(backends: &[Arc<dyn Backend>], config: String) -> Run {
     }
 }
 
-/// The version of NVIDIA's kernel module.
+/// The version of NVIDIA's kernel module: the first word of its text that is numbers with points. `None` if
+/// there is no module.
 fn driver_version() -> Option<String> {
     let text = fs::read_to_string("/proc/driver/nvidia/version").ok()?;
     let is_version =

@@ -15,11 +15,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use tapeloop_engine::error::{Error, ErrorKind, Result};
 
-/// The number of batches per slot whose times on the device are measured. They are of the last repetition
-/// alone, as timestamps take time on the device.
+/// The number of batches per slot whose times on the device are measured: a few, of which medians are taken,
+/// and of the last repetition alone, as timestamps take time on the device.
 const TIMED_PER_SLOT: usize = 8;
 
-/// The number of batches per slot that the drawing of a timeline shows.
+/// The number of batches per slot that the drawing of a timeline shows: each slot is used again twice, and
+/// the bars stay wide enough for their numbers.
 const DRAWN_PER_SLOT: usize = 3;
 
 /// The least and the largest number of arrivals in an open loop: one of slow batches has a few to show, and
@@ -27,7 +28,7 @@ const DRAWN_PER_SLOT: usize = 3;
 const ARRIVALS: (f64, f64) = (8.0, 20_000.0);
 
 /// The number of halvings in a latency curve: it has the quantiles 0, 50%, 75%, 87.5% and so on, to
-/// 1 - 2^-14.
+/// 1 - 2^-14, the last one that [`ARRIVALS`] latencies of one repetition resolve.
 const CURVE_STEPS: i32 = 14;
 
 /// How often and how long to measure.
@@ -108,8 +109,9 @@ impl Session {
         begun.filter_map(|measured| self.record(measured)).collect()
     }
 
-    /// Runs one repetition of a point, and of the other programs. Each repetition sets the point up anew, so
-    /// that their spread has that of allocations and of graphs too.
+    /// Runs one repetition of a point, and of the other programs, and adds to `measured`; the last one also
+    /// times stages. Each repetition sets the point up anew, so that their spread has that of allocations and
+    /// of graphs too.
     ///
     /// # Errors
     /// [`ErrorKind::Config`] for settings that do not go together, [`ErrorKind::Mismatch`] for a wrong output,
@@ -152,7 +154,9 @@ impl Session {
             measured.open[index].run(&mut *runner, self.settings.repetition, period_ns)?;
         }
         runner.check()?;
+        // Frees the slots before other programs run on the same device.
         drop(runner);
+        // The protocol of other programs has full batches alone.
         if !point.is_mixed {
             self.measure_references(measured, &**benchmark);
         }
@@ -160,9 +164,11 @@ impl Session {
     }
 
     /// Warms up with more and more batches, until they take a quarter of a repetition, which is long enough to
-    /// estimate from, and returns the number of batches in a repetition: two for each slot at least.
+    /// estimate from, and returns the number of batches in a repetition: two for each slot at least, so that
+    /// slots are used again.
     fn warm_up(&self, runner: &mut dyn Runner, slots: usize) -> Result<u64> {
         let wanted = self.settings.repetition;
+        // The doubling makes up for any start.
         let mut batches = 4 * slots as u64;
         loop {
             let closed = runner.run_closed_loop(batches)?;
@@ -175,7 +181,8 @@ impl Session {
         }
     }
 
-    /// Measures the other programs at the same work.
+    /// Measures the other programs at the same work, and leaves out those that do not do it. The request and
+    /// the hash are computed once for all repetitions.
     fn measure_references<S: Benchmark>(&mut self, measured: &mut PointResults, benchmark: &S) {
         let slots = measured.point.slots;
         let request = measured
@@ -205,6 +212,7 @@ impl Session {
             });
             let reference = &mut known[index];
             reference.period_ns.push(period_ns);
+            // One different output counts, whatever other repetitions gave.
             if agrees == Some(false) {
                 reference.agrees = agrees;
             }
@@ -259,7 +267,9 @@ struct OpenLoop {
     load: f64,
     /// The number of repetitions so far.
     runs: u64,
+    /// From the start of each repetition to its last arrival.
     arriving: Duration,
+    /// From the start of each repetition to the end of its last batch.
     elapsed: Duration,
     latencies: Histogram<u64>,
 }
@@ -283,6 +293,7 @@ impl OpenLoop {
     fn run(&mut self, runner: &mut dyn Runner, length: Duration, period_ns: f64) -> Result<()> {
         let wanted = length.as_nanos() as f64 * self.load / period_ns;
         let count = wanted.clamp(ARRIVALS.0, ARRIVALS.1) as usize;
+        // Each repetition has arrivals of its own.
         let arrivals = poisson(self.runs, count, period_ns / self.load);
         if let Some(opened) = runner.run_open_loop(&arrivals)? {
             self.runs += 1;
@@ -376,7 +387,8 @@ fn without_warm_up(timed: &[TimedBatch], slots: usize) -> &[TimedBatch] {
     timed.get(slots..).unwrap_or_default()
 }
 
-/// The times of stages on the device, and how many of them ran at the same time on average.
+/// The times of stages on the device, and how many of them ran at the same time on average; `None` without
+/// times.
 fn stages(timed: &[TimedBatch], slots: usize) -> Option<Stages> {
     let timed = without_warm_up(timed, slots);
     let first = timed.iter().map(|batch| batch.timestamps_ns[0]).min()?;

@@ -33,7 +33,8 @@ pub(crate) fn last_run(records: &[Record]) -> Result<(&Run, Vec<&Record>)> {
     Ok((&last.run, records.iter().filter(of_run).collect()))
 }
 
-/// The records with the time per batch of the same work with one slot, where there is such a record.
+/// The records with the time per batch of the same work with one slot, where there is such a record: what
+/// bounds a point may be that time ([`BATCH_LATENCY`](super::diagnosis::BATCH_LATENCY)).
 pub(crate) fn with_one_slot(records: &[&Record]) -> Vec<Record> {
     let one_slot_ns = |facts: &PointFacts| {
         let alone = PointFacts {
@@ -100,7 +101,8 @@ pub(crate) fn is_same_point(one: &PointFacts, other: &PointFacts) -> bool {
 }
 
 impl MergedPoint {
-    /// Adds another record of the point. A point is refused if one of its records is.
+    /// Adds another record of the point, which becomes a base point if the record is of one. A point is
+    /// refused if one of its records is.
     fn add(&mut self, record: &Record) {
         if record.point.axis == BASE {
             self.facts.axis = BASE.to_owned();
@@ -280,6 +282,7 @@ pub(crate) fn title(facts: &PointFacts) -> String {
     }
     let parts = parts(facts);
     let short = match facts.kernels {
+        // The number is that of the batches that ran, and a refused point ran none.
         0 => &parts[1..3],
         _ => &parts[..3],
     };

@@ -9,7 +9,8 @@ use std::fmt;
 use tapeloop_engine::error::{Error, Result};
 use tapeloop_engine::replay::{Build, Mode, Policy, Transfer};
 
-/// The largest number of points in a run that is not full.
+/// The largest number of points in a run that is not full: the default ones of all workloads fit, which a
+/// test counts, and a list of values by mistake does not run for hours.
 pub const POINTS_MAX: usize = 96;
 
 /// What a batch does.
@@ -335,13 +336,15 @@ impl Space {
         points
     }
 
-    /// Every valid combination along `axes`.
+    /// Every valid combination along `axes`, each once. The base point keeps no axis; the others are noted
+    /// under the first one, as they vary several.
     pub fn product(&self, axes: &[Axis]) -> Vec<Point> {
         let mut points = vec![self.base];
         for &axis in axes {
             points = self.varied(axis, &points);
         }
         points.retain(Point::is_legal);
+        // The text of a point has every setting that an axis varies.
         let mut seen = HashSet::new();
         points.retain(|point| seen.insert(point.to_string()));
         for point in &mut points {

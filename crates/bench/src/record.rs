@@ -335,7 +335,7 @@ impl Record {
     }
 }
 
-/// The largest history in bytes. A record has some 4 kB.
+/// The largest history in bytes: some 65,000 records of 4 kB. A larger file is refused before it is in memory.
 const HISTORY_BYTES_MAX: u64 = 1 << 28;
 
 /// Reads the records of a file.
@@ -356,6 +356,9 @@ pub fn read(path: &Path) -> Result<Vec<Record>> {
 
 /// Parses a line of a history. Settings of earlier versions that this one no longer offers are
 /// noted.
+///
+/// # Errors
+/// [`ErrorKind::Config`] for a line that is not a record of this [`FORMAT`].
 fn parse(line: &str) -> Result<Record> {
     let format_error = |message: String| {
         Error::config(message).fix("give a file that `tapeloop bench` wrote, by this version")
@@ -390,10 +393,12 @@ impl EarlierFacts {
     /// A setting of an earlier version under which the point was measured and which this version no longer
     /// offers; `None` if this version measures the point in the same way.
     fn removed(&self, point: &PointFacts) -> Option<&'static str> {
+        // `Space::for_work` has the build that each workload still has.
         let removed_build = match point.workload.as_str() {
             "features" => "capture",
             _ => "explicit",
         };
+        // Versions with a scope copied whole buckets in mode stream; only what a batch fills is copied now.
         let is_earlier = !self.scope.is_empty();
         let is_stream = point.mode == "stream";
         if point.mode == "auto" {

@@ -9,10 +9,12 @@ use std::time::{Duration, Instant};
 use tapeloop_engine::error::{Context, Error, ErrorKind, Result};
 use tapeloop_error::internal::{thread, thread_error};
 
-/// The longest time for an answer. A program that takes longer is killed.
+/// The longest time for an answer, which may be about thousands of files. A program that takes longer is
+/// killed, so that its late answer is not taken for that of the next request.
 const ANSWER_MAX: Duration = Duration::from_secs(300);
 
-/// The longest time from `quit` to the end of a program. One that takes longer is killed.
+/// The longest time from `quit` to the end of a program, which has only to free what it holds. One that takes
+/// longer is killed.
 const END_MAX: Duration = Duration::from_secs(5);
 
 const ENDED: &str = "the program has ended";
@@ -38,7 +40,7 @@ pub enum Answer {
 }
 
 impl ReferenceProgram {
-    /// Starts a program and reads its greeting.
+    /// Starts a program and reads its greeting. A thread reads its output, so that waiting can end.
     ///
     /// # Errors
     /// [`ErrorKind::Io`] for a program that does not start or does not greet, [`ErrorKind::Config`]
@@ -107,6 +109,7 @@ impl ReferenceProgram {
             Ok(line) => parse(&line),
             Err(error) => {
                 tracing::warn!(name = self.name, %error, request, "a reference program is lost");
+                // This fails only for a program that has ended.
                 let _ = self.child.kill();
                 self.lost = Some(error.message().to_owned());
                 Answer::Not(error.message().to_owned())
@@ -114,6 +117,7 @@ impl ReferenceProgram {
         }
     }
 
+    /// Writes a line. An error of kind [`ErrorKind::Io`] means that the program has ended.
     fn send(&mut self, request: &str) -> Result<()> {
         let requests = self.requests.as_mut();
         let sent = requests.map_or(Ok(()), |requests| writeln!(requests, "{request}"));
@@ -121,6 +125,9 @@ impl ReferenceProgram {
     }
 
     /// Waits for the program's next line, up to [`ANSWER_MAX`].
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`] if there is none by then, or the program has ended.
     fn answer(&mut self) -> Result<String> {
         self.answers.recv_timeout(ANSWER_MAX).map_err(|error| {
             Error::new(
@@ -136,6 +143,7 @@ impl ReferenceProgram {
 
 impl Drop for ReferenceProgram {
     fn drop(&mut self) {
+        // A program that does not know `quit`, or was not sent it, ends with its input.
         let _ = self.send("quit");
         self.requests = None;
         let start = Instant::now();
@@ -145,6 +153,7 @@ impl Drop for ReferenceProgram {
             }
             std::thread::sleep(Duration::from_millis(5));
         }
+        // These fail only for a program that has ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -170,6 +179,7 @@ impl Answer {
     }
 }
 
+/// The words `key=value` of a line. Other words are skipped, as the protocol leaves room for more.
 fn pairs(text: &str) -> Vec<(String, String)> {
     let words = text.split_whitespace();
     words
@@ -178,7 +188,8 @@ fn pairs(text: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Parses an answer of another program: `ok` with figures, or `no` with a reason.
+/// Parses an answer of another program: `ok` with figures, or `no` with a reason, in which `_` stands for a
+/// space.
 fn parse(line: &str) -> Answer {
     match line.split_once(' ').unwrap_or((line, "")) {
         ("ok", rest) => Answer::Done(pairs(rest)),

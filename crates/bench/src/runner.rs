@@ -20,7 +20,7 @@ use tapeloop_engine::record::View;
 use tapeloop_engine::replay::Buckets;
 use tapeloop_engine::workload::Workload;
 
-/// The longest latency that the histograms resolve: a minute.
+/// The longest latency that the histograms resolve: a minute. A longer one counts as a minute.
 const LATENCY_NS_MAX: u64 = 60_000_000_000;
 
 /// Significant digits of a latency.
@@ -135,7 +135,8 @@ pub struct Closed {
     /// Driver calls of all submissions.
     pub calls: u64,
     /// CPU time divided by wall time; 1 if the clock is unavailable. The CPU time is that of the
-    /// submitting thread, or of the whole process if other threads work for it.
+    /// submitting thread, or of the whole process if other threads work for it. A thread that spins and
+    /// stays below 1 has slept, or lost its core.
     pub busy: f64,
     /// The latency of each batch, from its submission to its end.
     pub(super) latencies: Histogram<u64>,
@@ -166,6 +167,7 @@ pub(super) fn latencies() -> Histogram<u64> {
     histogram.expect("the bounds are in order and the digits below 6")
 }
 
+/// Adds a latency to a histogram, which begins at 1 ns.
 fn add_latency(latencies: &mut Histogram<u64>, latency: Duration) {
     let ns = u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX);
     latencies.saturating_record(ns.max(1));
@@ -242,7 +244,7 @@ impl<S: Benchmark> ItemSource<S> {
         })
     }
 
-    /// The config of a front that spins while it waits.
+    /// The config of a front that spins while it waits, so that a sleep shows in [`Closed::busy`].
     fn config(&self, point: &Point) -> Result<EngineConfig> {
         let ladder = self.benchmark.ladder(point.buckets);
         let largest = *ladder.last().ok_or_else(slot_missing)?;
@@ -255,8 +257,8 @@ impl<S: Benchmark> ItemSource<S> {
         })
     }
 
-    /// The items of each of `batches` batches. There is one batch of new items for each slot; these
-    /// batches repeat.
+    /// The items of each of `batches` batches, and notes the amounts of a batch on average. There is one batch
+    /// of new items for each slot; these repeat, so that a long loop takes no more memory.
     fn make_batches(&mut self, batches: u64) -> VecDeque<Vec<ItemOf<S>>> {
         let first = self.seed + 1;
         self.seed += self.slots;

@@ -7,19 +7,21 @@
 //! "Rigorous benchmarking in reasonable time", 2013), so a difference must also exceed a floor that
 //! follows the spread within the runs.
 
-/// The smallest difference that can be significant, as a share.
+/// The smallest difference that can be significant, as a share: runs without a change differ by up to 2%
+/// (docs/PERFORMANCE.md, "Method").
 const FLOOR: f64 = 0.02;
 
 /// A difference of this share must be detectable for the finding [`ChangeFinding::Same`].
 const DETECTABLE: f64 = 0.1;
 
-/// Fewer repetitions give no finding.
+/// Fewer repetitions give no finding: of two and two, chance separates one pair of runs in three.
 const REPETITIONS_MIN: usize = 3;
 
 /// The probability of each tail outside of the 99% interval.
 const TAIL: f64 = 0.005;
 
-/// Above this number of pairs the normal approximation is good enough.
+/// Above this number of pairs the normal approximation is good enough, and the time of the exact distribution
+/// grows with the square of the number.
 const PAIRS_EXACT: usize = 400;
 
 /// The smallest, the median and the largest value of some repetitions.
@@ -76,7 +78,7 @@ impl Spread {
 }
 
 /// The standard deviation of the repetitions, divided by their median. Eight or more repetitions
-/// use the median absolute deviation, which ignores outliers.
+/// use the median absolute deviation, which ignores outliers; of fewer one or two values would decide it.
 fn noise(sorted: &[f64], median: f64) -> f64 {
     if sorted.len() < 8 {
         let squares = sorted.iter().map(|value| (value - median).powi(2));
@@ -126,6 +128,7 @@ impl PeriodChange {
         let mut pairs: Vec<f64> = pairs.collect();
         pairs.sort_by(f64::total_cmp);
         let tail = tail(old.len(), new.len());
+        // Without a 99% interval the whole range stands for it.
         let outermost = tail.unwrap_or(0);
         let (low, high) = (pairs[outermost], pairs[pairs.len() - 1 - outermost]);
         let noise = noise(&old, old_median).max(noise(&new, new_median));

@@ -13,8 +13,8 @@ use tapeloop_engine::workload::{Extent, ReadViews, Workload, WriteViews};
 /// Threads per block, as in the reference programs.
 const BLOCK: u32 = 128;
 
-/// The number of distinct input values, small enough that all results are exact in single
-/// precision.
+/// The number of distinct input values, small enough that all results are exact in single precision, and a
+/// prime, so that steps of 7 and 13 reach all of them.
 const VALUES: u64 = 1_021;
 
 /// A workload that uploads `n * stride` elements, runs kernels, and downloads `n` elements.
@@ -132,6 +132,7 @@ impl Benchmark for Synthetic {
         }
     }
 
+    // Slot s has the input of seed s, as the protocol says.
     fn request(&self, slots: usize) -> Option<(String, u64)> {
         let Synthetic { n, stride, .. } = *self;
         let work = match self.kernels {

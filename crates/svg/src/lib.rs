@@ -92,7 +92,7 @@ pub fn sheet() -> String {
     SHAPES.to_owned() + &light.concat() + &on_dark(&dark.concat())
 }
 
-/// Rules for readers who prefer a dark ground.
+/// Rules of a sheet, for readers who prefer a dark ground alone.
 pub fn on_dark(rules: &str) -> String {
     format!("@media (prefers-color-scheme: dark) {{\n{rules}}}\n")
 }
@@ -280,11 +280,12 @@ pub fn escape(text: &str) -> String {
 }
 
 /// The distance between the ticks of an axis: 1, 2 or 5 times a power of ten, so that `length` has
-/// at most `parts` of them.
+/// at most `parts` of them, both above 0.
 pub fn tick_step(length: f64, parts: f64) -> f64 {
     let least = length / parts;
     let power = 10_f64.powf(least.log10().floor());
     let steps = [1.0, 2.0, 5.0, 10.0].map(|digit| digit * power);
+    // Powers of ten are rounded, so a step that is equal may come out a little smaller.
     let fits = steps.iter().find(|step| **step >= least * 0.999);
     *fits.unwrap_or(&steps[3])
 }

@@ -81,7 +81,8 @@ impl fmt::Display for Comparison {
     }
 }
 
-/// Writes a table: words to the left, figures to the right. Leaves empty columns out.
+/// Writes a table: words to the left, figures to the right. Leaves columns out that are empty below their
+/// heading.
 fn write_table(f: &mut fmt::Formatter<'_>, rows: &[[String; 7]]) -> fmt::Result {
     let width = |column: usize| {
         let cells = rows.iter().map(|row| row[column].chars().count());

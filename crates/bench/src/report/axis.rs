@@ -53,14 +53,14 @@ impl ChartAxis {
     /// The position of a value on the scale; `None` if the scale cannot show the value.
     pub(super) fn place(&self, value: f64) -> Option<f64> {
         let place = match self.scale {
-            // Ranges of subnormal numbers could not be divided into ticks.
+            // Ranges of subnormal numbers could not be divided into ticks. No measured value is as small.
             AxisScale::Linear if value.abs() < 1e-60 => 0.0,
             AxisScale::Linear => value,
             AxisScale::Decades => value.log10(),
             AxisScale::Doublings => value.log2(),
             AxisScale::Tail => -(1.0 - value).log10(),
         };
-        // Larger values overflow when ranges are divided.
+        // Larger values overflow when ranges are divided, and no measured value is as large.
         (place.is_finite() && place.abs() < 1e60).then_some(place)
     }
 
@@ -97,6 +97,7 @@ impl ChartAxis {
         };
         Ruler {
             low,
+            // Room above the highest marker.
             high: high + (high - low) * 0.06,
             ticks: values.map(|value| (value, text(value))).collect(),
         }
@@ -104,7 +105,8 @@ impl ChartAxis {
 
     /// A ruler of a logarithmic scale; places are powers of ten.
     fn decades(&self, low: f64, high: f64, ticks: usize) -> Ruler {
-        // The range is at least a third of a decade, so that noise does not fill the chart.
+        // The range is at least a third of a decade, so that noise does not fill the chart, and markers keep a
+        // distance from its edges.
         let spare = ((0.35 - (high - low)) / 2.0)
             .max(0.04 * (high - low))
             .max(0.05);
@@ -116,12 +118,14 @@ impl ChartAxis {
             let fits = |value: &f64| (low..=high).contains(&value.log10());
             values.filter(fits).collect()
         };
+        // A label at each, such as `1.2 ms`, has room in a third of a decade.
         const FINE: [f64; 9] = [1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 5.0, 7.0, 8.5];
         let mut choices = vec![
             ticks_of(&FINE, 1),
             ticks_of(&[1.0, 2.0, 5.0], 1),
             ticks_of(&[1.0, 3.0], 1),
         ];
+        // The longest steps have room for 160 decades, of which measurements span a dozen.
         choices.extend((1..40).map(|every| ticks_of(&[1.0], every)));
         // Fine ticks are used only if there would be fewer than three others.
         let plain = choices.iter().skip(1).find(|c| c.len() <= ticks);
@@ -139,6 +143,7 @@ impl ChartAxis {
 
     /// A ruler of a logarithmic scale; places are powers of two.
     fn doublings(&self, low: f64, high: f64, ticks: usize) -> Ruler {
+        // Markers keep a distance from the edges of the chart.
         let spare = (0.03 * (high - low)).max(0.25);
         let (first, last) = (low.ceil() as i64, high.floor() as i64);
         let every = ((last - first + 1) as f64 / ticks.max(1) as f64)
@@ -156,6 +161,7 @@ impl ChartAxis {
 
     /// A ruler of shares of batches that stretches towards 1; places are as in [`Self::place`].
     fn tail(&self, high: f64, ticks: usize) -> Ruler {
+        // The range reaches 90% at least.
         let high = high.max(1.0);
         let shares = [0.0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999, 0.999_999];
         let mut kept: Vec<(f64, String)> = Vec::new();
@@ -164,7 +170,7 @@ impl ChartAxis {
                 continue;
             };
             // A tick is left out if its label has no room: the first ticks are close together, and
-            // the last have long labels.
+            // the last have long labels. A letter with its gap takes 0.12 of the room of a tick.
             let text = (self.tick)(share);
             let room = 0.12 * text.chars().count() as f64 / ticks.max(1) as f64 * high;
             if kept.last().is_none_or(|(last, _)| place - last >= room) {

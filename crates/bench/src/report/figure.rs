@@ -83,7 +83,8 @@ impl Figure {
     }
 }
 
-/// A sample of a look for the legend: a piece of a line or of a bar, as SVG.
+/// A sample of a look for the legend: a piece of a line or of a bar, as SVG of 28 by 14 pixels, the size that
+/// the style sheet gives it.
 fn swatch(look: Look) -> String {
     let mut svg = Svg::default();
     match look.marker {

@@ -1,4 +1,5 @@
-//! A chart of lines over two axes.
+//! A chart of lines over two axes. Lengths are in pixels, chosen by eye; `tests/bench/screenshot.rs` finds
+//! texts that overlap or leave the drawing.
 
 use super::axis::{ChartAxis, Ruler};
 use super::layout::{LETTER, ScreenWidth, TextSide, text, wrap};
@@ -44,12 +45,14 @@ pub(super) struct Gap {
     pub(super) text: String,
 }
 
-/// The most points of a line that all have markers. A line of more points is a curve: only its last
-/// point has a marker.
+/// The most points of a line that all have markers: those of a sweep. A line of more points is a curve: only
+/// its last point has a marker.
 const MARKED_MAX: usize = 24;
 
+/// The distance between two rows of a name.
 const LINE_STEP: f64 = 15.0;
 
+/// The most letters in a row of a name, so that names take a quarter of a wide drawing at most.
 const LABEL_LETTERS: usize = 24;
 
 /// The axes of a chart and its area in pixels.
@@ -90,6 +93,7 @@ impl Plot {
         self.dots().next().is_none()
     }
 
+    /// The dots that the axes can show.
     fn dots(&self) -> impl Iterator<Item = &Dot> {
         let dots = self.lines.iter().flat_map(|line| &line.dots);
         dots.filter(|dot| self.x.place(dot.x).is_some() && self.y.place(dot.y).is_some())
@@ -119,7 +123,8 @@ impl Plot {
         svg.element(size, Some(label))
     }
 
-    /// Draws a line from one line of the chart to another, with a text to its right.
+    /// Draws a line from one line of the chart to another, with a text to its right; nothing if either has no
+    /// dot there.
     fn draw_gap(&self, svg: &mut Svg, frame: &PlotFrame, gap: &Gap) {
         let end = |line: usize| {
             let mut dots = self.lines.get(line)?.dots.iter();
@@ -138,7 +143,7 @@ impl Plot {
     }
 
     /// Where the axes are: ticks to the left of them, and in a wide drawing the names of lines to
-    /// the right.
+    /// the right. `None` without a dot.
     fn frame(&self, room: ScreenWidth, (width, height): (f64, f64)) -> Option<PlotFrame> {
         let x = self.dots().map(|dot| dot.x);
         let y = self.dots().flat_map(|dot| [dot.low, dot.y, dot.high]);

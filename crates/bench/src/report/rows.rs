@@ -1,4 +1,5 @@
-//! A chart of bars or dots in rows, under headings.
+//! A chart of bars or dots in rows, under headings. Lengths are in pixels, chosen by eye;
+//! `tests/bench/screenshot.rs` finds texts that overlap or leave the drawing.
 
 use super::axis::{AxisScale, ChartAxis, Ruler};
 use super::layout::{LETTER, ScreenWidth, TextSide, bar, cut, text};
@@ -29,7 +30,10 @@ pub(super) struct RowChart {
     pub(super) rows: Vec<ChartRow>,
 }
 
+/// The room for ticks and the title of the axis.
 const FOOT: f64 = 46.0;
+
+/// The height of a heading.
 const HEADING: f64 = 28.0;
 
 /// The layout of the rows, in pixels.
@@ -97,7 +101,8 @@ impl RowChart {
         svg.element((room.width(), height), Some(label))
     }
 
-    /// Where labels end and values begin. In a narrow drawing labels are above the values.
+    /// Where labels end and values begin. In a narrow drawing labels are above the values. `None` without a
+    /// value.
     fn frame(&self, room: ScreenWidth) -> Option<RowFrame> {
         let rows = self.rows.iter();
         let values = rows.flat_map(|row| [row.low, row.value, row.high]);
@@ -107,6 +112,7 @@ impl RowChart {
             let lengths = self.rows.iter().map(|row| text(row).chars().count());
             lengths.max().unwrap_or(0) as f64 * LETTER
         };
+        // Both leave at least a third of a wide drawing to the values; longer labels are cut.
         let left = (longest(|row| &row.label) + 12.0).clamp(80.0, 310.0);
         let end = (longest(|row| &row.text) + 14.0).clamp(60.0, 250.0);
         let (left, right) = room.choose((left, room.width() - end), (4.0, room.width() - 24.0));
@@ -137,6 +143,7 @@ impl RowChart {
         for row in &self.rows {
             if let Some((heading, more)) = &row.heading {
                 let both = format!("{heading}{more}");
+                // As many letters as have room.
                 let heading = frame.room.choose(cut(&both, 100), cut(heading, 47));
                 let class = format_args!("{} strong", Ink::Text);
                 svg.text(class, (2.0, y + HEADING / 2.0 + 7.4), &heading);
@@ -188,6 +195,7 @@ impl RowChart {
             }
             ScreenWidth::Narrow => {
                 let words = top + 11.0;
+                // The label and the value share a row of 46 letters.
                 let letters = 46_usize.saturating_sub(row.text.chars().count());
                 let label = cut(&row.label, letters);
                 text(svg, Ink::Text, (frame.left, words), TextSide::Right, &label);
@@ -212,6 +220,7 @@ impl RowChart {
     }
 }
 
+/// Draws the value as a bar from the left, one pixel long at least.
 fn mark_bar(svg: &mut Svg, frame: &RowFrame, row: &ChartRow, middle: f64) {
     if let Some(x) = frame.position(row.value) {
         let (up, down) = (middle - frame.half(), middle + frame.half());

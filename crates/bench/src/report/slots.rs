@@ -1,4 +1,5 @@
-//! A chart of slots over time: when the host submitted each batch, and when the device ran its stages.
+//! A chart of slots over time: when the host submitted each batch, and when the device ran its stages. Lengths
+//! are in pixels, chosen by eye; `tests/bench/screenshot.rs` finds texts that overlap or leave the drawing.
 
 use super::axis::{AxisScale, ChartAxis};
 use super::layout::{ScreenWidth, TextSide, bar, text};
@@ -20,8 +21,13 @@ const STAGES: [(&str, &str, Ink); 4] = [
     ("download", "download", Ink::Green),
 ];
 
+/// The height of a stage, which holds a number.
 const ROW: f64 = 15.0;
+
+/// The distance between two slots.
 const GAP: f64 = 10.0;
+
+/// The room for ticks and the title of the axis.
 const FOOT: f64 = 46.0;
 
 const AXIS: ChartAxis = ChartAxis {
@@ -84,9 +90,11 @@ impl SlotChart {
         for span in &self.spans {
             let slot = slots.iter().position(|slot| *slot == span.slot);
             let row = STAGES.iter().position(|(name, ..)| *name == span.stage);
+            // A stage of an unknown name, in a record of another version, is left out.
             if let (Some(slot), Some(row)) = (slot, row) {
                 let top = top(slot) + row as f64 * ROW;
                 let from = x(span.start_ns as f64);
+                // A bar is one pixel wide at least, to be seen.
                 let to = x(span.end_ns as f64).max(from + 1.0);
                 bar(
                     &mut svg,
@@ -94,6 +102,7 @@ impl SlotChart {
                     (from, top + 1.0),
                     (to, top + ROW - 1.0),
                 );
+                // The number is left out where its digits, of 8 pixels at most, have no room.
                 let number = span.batch.to_string();
                 if span.stage == "kernels" && to - from > 8.0 * number.len() as f64 + 2.0 {
                     let middle = ((from + to) / 2.0, top + ROW / 2.0);

@@ -40,7 +40,7 @@ impl Look {
     pub(super) const OTHER: Look = Look::new(Ink::Vermilion, Marker::Diamond, false);
 
     /// The look of the engine in a mode. It is the same in every chart, unless it is among the looks
-    /// that are `used` there.
+    /// that are `used` there: then it is the first of others that is not.
     pub(super) fn for_mode(mode: &str, used: &[Look]) -> Self {
         const OTHERS: [Look; 6] = [
             Look::new(Ink::Sky, Marker::Diamond, false),
@@ -61,7 +61,7 @@ impl Look {
         free.unwrap_or(OTHERS[used.len() % OTHERS.len()])
     }
 
-    /// The look of the line with index `place` among lines of one kind.
+    /// The look of the line with index `place` among lines of one kind; from the seventh on they repeat.
     pub(super) fn nth(place: usize) -> Self {
         const LOOKS: [Look; 6] = [
             Look::new(Ink::Blue, Marker::Disc, false),
@@ -74,7 +74,8 @@ impl Look {
         LOOKS[place % LOOKS.len()]
     }
 
-    /// The look of the line of another program, with index `place` among the programs.
+    /// The look of the line of another program, with index `place` among the programs; from the sixth on they
+    /// repeat.
     pub(super) fn reference(place: usize) -> Self {
         const LOOKS: [Look; 5] = [
             Look::new(Ink::Pink, Marker::Diamond, true),
@@ -99,6 +100,7 @@ impl Look {
 
     /// Draws the marker of a point.
     pub(super) fn draw_marker(self, svg: &mut Svg, (x, y): Xy) {
+        // Shapes with corners reach a little further, so that all look equally large.
         const RADIUS: f64 = 4.0;
         let ink = self.ink;
         let around = |(dx, dy): (f64, f64)| (x + dx * RADIUS, y + dy * RADIUS);

@@ -60,6 +60,7 @@ fn sweeps(
     let mut sweeps: Vec<Sweep<'_>> = groups.into_iter().map(|(_, sweep)| sweep).collect();
     for sweep in &mut sweeps {
         sweep.points.sort_by_key(|(key, ..)| *key);
+        // A line has one point for a value: the first that was measured.
         sweep.points.dedup_by_key(|(key, ..)| *key);
     }
     sweeps.retain(|sweep| sweep.points.len() > 1);
@@ -129,7 +130,7 @@ pub(super) fn slope(points: &[(f64, f64)]) -> Option<f64> {
 }
 
 /// Nanoseconds that each additional kernel of the launch-bound workload costs with graph replay and
-/// with stream launches.
+/// with stream launches; `None` if not both were measured over the number of kernels.
 pub(super) fn launch_slopes(points: &[MergedPoint]) -> Option<(f64, f64)> {
     let sweeps = by_kernels(points);
     let graph = sweeps

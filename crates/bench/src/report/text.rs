@@ -10,7 +10,8 @@ use crate::record::{Figures, Outcome, PointFacts, Record};
 use crate::statistics::Spread;
 use tapeloop_engine::error::Result;
 
-/// The largest number of warnings that are printed; the page has all of them.
+/// The largest number of warnings that are printed, so that the headline stays on the screen; the page has all
+/// of them.
 const WARNINGS_MAX: usize = 8;
 
 /// Formats the last run in `records` for a terminal.

@@ -24,8 +24,13 @@ pub(super) struct Claim {
 /// A run with this share of noisy points or more is too noisy for a headline.
 const NOISY_MAX: f64 = 0.5;
 
-/// A ratio above this, or below its inverse, is a difference even between noisy points.
+/// A ratio whose whole interval is above this, or below its inverse, is a difference even between noisy
+/// points, whose repetitions spread by a fifth.
 const NOISE: f64 = 1.2;
+
+/// Loads from here on are left out of the sentence on latencies: near the closed loop's rate a queue grows as
+/// 1 / (1 - load), so its latencies show the load.
+const QUEUEING_LOAD: f64 = 0.95;
 
 /// A point in mode graph, and the same point in mode stream.
 type ModePair<'a> = (&'a MergedPoint, &'a MergedPoint);
@@ -71,11 +76,13 @@ pub(super) fn words(run: &Run, points: &[MergedPoint]) -> ReportWords {
         let words = format!(
             "Each additional kernel costs {} per batch with stream launches, {} with graph replay.",
             format::time(stream),
+            // Noise makes a slope near 0 negative.
             format::time(graph.max(0.0))
         );
         claim(words, "launches-launch");
     }
     if let Some(words) = fronts(points) {
+        // The chart of fronts is there only if the ring was measured.
         let has_ring = words.contains("ring");
         let figure = if has_ring {
             "fronts"
@@ -150,7 +157,8 @@ fn steady(points: &[MergedPoint], headline: Option<&ReplayComparison>) -> String
     }
 }
 
-/// The name and the rate of the fastest whole run. A run that computes all features comes first.
+/// The name and the rate of the fastest whole run. A run that computes all features comes first. `None` if
+/// there was none.
 fn whole_run(points: &[MergedPoint]) -> Option<String> {
     // These go from files to results; other workloads are parts of that.
     let is_whole = |facts: &PointFacts| is_of_files(facts) && facts.workload.contains("_files");
@@ -314,7 +322,7 @@ pub(super) fn replay_change((graph, stream): &ModePair<'_>) -> Option<PeriodChan
 }
 
 /// The sizes of batches from which replay is no longer faster, in words. At these sizes, up to the
-/// largest, the point is bound by copies and both modes are equally fast.
+/// largest, the point is bound by copies and both modes are equally fast. `None` if not even the largest is.
 fn equal_at(name: &str, pairs: &[ModePair<'_>]) -> Option<String> {
     let of_workload = pairs.iter().filter(|pair| pair.0.facts.workload == name);
     let base = of_workload.clone().find(|pair| pair.0.is_base())?;
@@ -409,7 +417,7 @@ fn latency(points: &[MergedPoint]) -> Option<(String, String)> {
         },
         format::time(figures.closed.p99_ns as f64),
     );
-    let open = figures.open.iter().rfind(|open| open.load < 0.95);
+    let open = figures.open.iter().rfind(|open| open.load < QUEUEING_LOAD);
     let open = open.map(|open| {
         let p99 = format::time(open.latency.p99_ns as f64);
         format!(
@@ -479,7 +487,8 @@ fn files(points: &[MergedPoint]) -> Vec<(String, usize)> {
         .collect()
 }
 
-/// How fast tapeloop is compared with the fastest of the other programs.
+/// How fast tapeloop is compared with the fastest of the other programs, which has the smallest ratio; `None`
+/// if no other program ran.
 fn against_the_fastest(point: &MergedPoint) -> Option<String> {
     let figures = point.figures()?;
     let changes = figures.references.iter();

@@ -39,7 +39,8 @@ impl<S: Benchmark> Runner for EngineRunner<S> {
         let slots = self.source.slots;
         let batches = batches.max(slots);
         let load = self.source.make_batches(batches);
-        // By batch in flight: the number of items without a result, and when the engine got it.
+        // By batch in flight: the number of items without a result, and when the engine got it. The engine
+        // takes items and gives results on different threads.
         let in_flight = Mutex::new(VecDeque::<(usize, Instant)>::with_capacity(load.len()));
         let items = load.into_iter().flat_map(|items: Vec<ItemOf<S>>| {
             in_flight.lock().push_back((items.len(), Instant::now()));
@@ -52,7 +53,8 @@ impl<S: Benchmark> Runner for EngineRunner<S> {
         let watch = Stopwatch::start(Threads::All);
         let mut sink = |completion: Completion<S::Workload>| {
             let output = completion.result?;
-            // Only the last batches are compared: to keep all outputs would take memory and time.
+            // Only the last batches are compared: to keep all outputs would take memory and time. The
+            // result of the last item of a batch is the one that counts the batch as done.
             if done + slots >= batches {
                 to_check.push((completion.item, output));
             }

@@ -34,7 +34,7 @@ impl<S: Benchmark> PipelineRunner<S> {
     }
 
     /// Submits items until a closed batch waits for a slot, and closes the batch after the last item. So one
-    /// batch more than there are slots is under way.
+    /// batch more than there are slots is under way. Leaves the other items in `items`.
     fn submit(&mut self, items: &mut VecDeque<ItemOf<S>>) -> Result<()> {
         while let Some(item) = items.pop_front() {
             match self.pipeline.submit(item) {
@@ -74,6 +74,7 @@ impl<S: Benchmark> Runner for PipelineRunner<S> {
                 && let Some(batch) = load.pop_front()
             {
                 items = batch.into();
+                // Numbers are given out in the order of submission.
                 let last = self.next_number + items.len() as u64 - 1;
                 in_flight.push_back((last, Instant::now()));
             }
@@ -84,6 +85,7 @@ impl<S: Benchmark> Runner for PipelineRunner<S> {
                 if done + slots >= batches {
                     to_check.push((item, output));
                 }
+                // Batches of several slots may finish in another order.
                 let position = in_flight.iter().position(|(last, _)| *last == number);
                 if let Some((_, since)) = position.and_then(|index| in_flight.remove(index)) {
                     add_latency(&mut latencies, since.elapsed());

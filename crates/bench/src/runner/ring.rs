@@ -59,7 +59,8 @@ impl<S: Benchmark> RingRunner<S> {
         })
     }
 
-    /// Packs every slot with new items.
+    /// Packs every slot with new items, and notes what a batch holds on average. Its bytes are noted after the
+    /// next closed loop, which counts them.
     fn pack(&mut self) -> Result<Vec<Ready<S>>> {
         let mut amounts = Amounts::default();
         let mut ready = Vec::with_capacity(self.point.slots);
@@ -82,7 +83,7 @@ impl<S: Benchmark> RingRunner<S> {
         Ok(ready)
     }
 
-    /// Submits a packed batch, with timestamps of its stages if `timed`.
+    /// Submits a packed batch, with timestamps of its stages if `timed`. A batch that fails is dropped.
     fn submit(&mut self, ready: Ready<S>, timed: bool) -> Result<Replay> {
         let Ready { slot, batch } = ready;
         let live = batch.extent();
@@ -122,7 +123,7 @@ impl<S: Benchmark> RingRunner<S> {
         finished.map_err(|failed| failed.error)
     }
 
-    /// Waits for all batches in flight, and compares their results.
+    /// Waits for all batches in flight, shows each to `visit`, compares its results, and frees its slot.
     fn drain(
         &mut self,
         mut visit: impl FnMut(&Slot<Done<RingBatch<S>>>) -> Result<()>,

@@ -56,6 +56,7 @@ fn figure(threads: usize, points: &[&MergedPoint]) -> Option<Figure> {
             continue;
         };
         let atoms = figures.amounts.atoms;
+        // A record of nothing has no rate.
         if atoms.is_nan() || atoms <= 0.0 {
             continue;
         }

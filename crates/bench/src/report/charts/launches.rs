@@ -25,7 +25,8 @@ pub(super) fn figures(points: &[MergedPoint]) -> Vec<Figure> {
     figures
 }
 
-/// The chart of a workload, with the time that graph replay saves.
+/// The chart of a workload, with the time that graph replay saves; `None` if the sweeps share no number of
+/// kernels.
 fn figure(id: String, graph: &Sweep<'_>, stream: &Sweep<'_>) -> Option<Figure> {
     let line = |name: &str, sweep: &Sweep<'_>, look| {
         let dots = sweep.points.iter().filter_map(|(kernels, point, _)| {

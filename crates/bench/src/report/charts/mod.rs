@@ -32,6 +32,7 @@ pub(super) fn sections(points: &[MergedPoint], limits: &Limits) -> Vec<Section> 
     replay.extend(replay::figure(points));
     replay.extend(launches::figures(points));
     let mut latency = latency::figures(points);
+    // The first workload's two charts are shown; the others are folded.
     let other_latency = latency.split_off(latency.len().min(2));
     let mut work = Vec::from_iter(shares::figure(points));
     let mut timeline = timeline::figures(points);

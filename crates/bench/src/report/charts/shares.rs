@@ -9,7 +9,7 @@ use crate::format::{self, capital};
 use crate::merged::{MergedPoint, bases, is_of_files, title, workload};
 use tapeloop_svg::Ink;
 
-/// Smaller shares are left out.
+/// Smaller shares are left out: their bars would not be seen.
 const SHARE_MIN: f64 = 0.01;
 
 const NOT_DETERMINED: &str = "nothing that was measured takes half of the time";
