@@ -13,7 +13,8 @@ _atom_site.pdbx_PDB_ins_code\n_atom_site.Cartn_x\n_atom_site.Cartn_y\n_atom_site
 _atom_site.occupancy\n_atom_site.B_iso_or_equiv\n";
 
 /// The bytes of an mmCIF file with these atoms, one entry of each list an atom. Coordinates are in
-/// angstrom, and rounded to 0.001.
+/// angstrom, and rounded to 0.001, as the readers keep them. `ValueError` for lists of other lengths, and for what
+/// mmCIF cannot hold.
 #[pyfunction]
 #[pyo3(signature = (coordinates, names, residues, chains, numbers, insertions=None, elements=None,
     hetero=None, b_factors=None))]

@@ -69,7 +69,8 @@ impl Column {
         PyList::new(py, values.collect::<PyResult<Vec<_>>>()?)
     }
 
-    /// The values as the bytes of an array and NumPy's name of their type; `None` for objects.
+    /// The values as the bytes of an array and NumPy's name of their type; `None` for objects: texts, and flags
+    /// with nulls. Integers with nulls become reals, as NaN stands for null.
     fn numbers(&self) -> Option<(Vec<u8>, &'static str)> {
         let has_nulls = self.values.null_count() > 0;
         let reals = || {
@@ -208,6 +209,7 @@ impl Column {
             self.name(),
             counted(length, "value")
         );
+        // Each value takes a character of the line at least.
         let shown: Vec<Cell<'_>> = (0..length.min(WIDTH)).map(|row| self.cell(row)).collect();
         let shown = texts(&shown, CELL_WIDTH, false);
         let mut line = String::from("[");

@@ -28,6 +28,7 @@ fn threads() -> tapeloop::Result<Arc<ThreadPool>> {
         return Ok(other);
     }
     if let Some((_, old)) = pool.replace((process, Arc::clone(&made))) {
+        // Its threads are gone, and a lock of theirs may be held for ever.
         std::mem::forget(old);
     }
     Ok(made)

@@ -81,7 +81,7 @@ struct Dropped(NonNull<Managed>);
 // SAFETY: as for `Array`.
 unsafe impl Send for Dropped {}
 
-/// Gives the arrays that were dropped back to their libraries.
+/// Gives the arrays that were dropped back to their libraries, whose code may need the GIL.
 pub(crate) fn release_dropped(_: Python<'_>) {
     let dropped = std::mem::take(&mut *DROPPED.lock().unwrap_or_else(PoisonError::into_inner));
     for Dropped(managed) in dropped {
@@ -125,7 +125,8 @@ impl Device {
 }
 
 /// Takes an array, whose elements must lie one after the other. Work on `stream` that is given from
-/// now on runs after what wrote the array.
+/// now on runs after what wrote the array. Errors are those of the array's library, and a `ValueError` for an
+/// array that is not dense or on another kind of device.
 pub(crate) fn take(array: &Bound<'_, PyAny>, stream: Option<u64>) -> PyResult<Array> {
     let capsule = match stream {
         None => array.call_method0("__dlpack__")?,
@@ -147,6 +148,7 @@ pub(crate) fn take(array: &Bound<'_, PyAny>, stream: Option<u64>) -> PyResult<Ar
     }
     // SAFETY: a DLPack capsule holds such a struct, which lives until its deleter is called.
     let tensor = unsafe { &managed.as_ref().tensor };
+    // Made before the checks, so that an error gives the array back too.
     let mut taken = Array {
         managed,
         place: Place::Host,
@@ -171,6 +173,7 @@ pub(crate) fn take(array: &Bound<'_, PyAny>, stream: Option<u64>) -> PyResult<Ar
     }
     let mut elements = 1_i64;
     for (axis, size) in shape.iter().enumerate().rev() {
+        // Without strides an array is dense, and the stride of an axis of one element is not used.
         let is_dense = strides.is_empty() || *size == 1 || strides[axis] == elements;
         if !is_dense {
             return Err(PyValueError::new_err(

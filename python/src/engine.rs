@@ -24,9 +24,10 @@ create_exception!(
     "Settings or inputs that cannot be used. The message lists all that is wrong."
 );
 
-/// How long a stream waits before it looks for signals, such as Ctrl-C.
+/// How long a stream waits before it looks for signals, such as Ctrl-C: so short that it seems to end at once.
 const PATIENCE: Duration = Duration::from_millis(50);
 
+/// The exception of an error: `ConfigError` for [`ErrorKind::Config`], else `TapeloopError`.
 pub(crate) fn raised(error: &tapeloop::Error) -> PyErr {
     match error.kind() {
         ErrorKind::Config => ConfigError::new_err(error.to_string()),
@@ -34,7 +35,7 @@ pub(crate) fn raised(error: &tapeloop::Error) -> PyErr {
     }
 }
 
-/// The settings, which are a JSON object of config keys.
+/// The settings, which are a JSON object of config keys. `ConfigError` for any other text.
 pub(crate) fn object_of(settings: &str) -> PyResult<Map<String, Value>> {
     match serde_json::from_str(settings) {
         Ok(Value::Object(settings)) => Ok(settings),
@@ -113,8 +114,9 @@ pub(crate) struct Stream(Mutex<Option<FeatureStream>>);
 
 #[pymethods]
 impl Stream {
-    /// The next batch with the name of its table; `None` at the end. Meanwhile it calls `show` with
-    /// the counts so far: inputs in all or `None`, inputs, structures, residues, and rejected.
+    /// The next batch with the name of its table; `None` at the end, and after `close`. Meanwhile it calls `show`
+    /// with the counts so far: inputs in all or `None`, inputs, structures, residues, and rejected. Waits in
+    /// short steps without the GIL, and looks for signals between them.
     #[pyo3(signature = (show = None))]
     fn next(
         &self,

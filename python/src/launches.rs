@@ -35,7 +35,8 @@ pub(crate) type Launch<'py> = (
     Option<Py<PyAny>>,
 );
 
-/// Records a launch, and notes in `written` which buffers it writes.
+/// Records a launch, and notes in `written` which buffers it writes. Without a GPU the kernel needs a twin. Errors
+/// name the kernel and its parameter: a `TypeError` or `ValueError` for an argument that does not fit.
 pub(crate) fn record_launch(
     recorder: &mut Recorder,
     source: &str,
@@ -140,6 +141,7 @@ fn end_forked_child(py: Python<'_>) {
         let (sys, os) = (py.import("sys")?, py.import("os")?);
         let stderr = sys.getattr("stderr")?;
         if stderr.call_method1("write", (text,)).is_ok() {
+            // The process ends in either case.
             let _ = stderr.call_method0("flush");
         }
         os.call_method1("_exit", (1,)).map(drop)
@@ -150,7 +152,7 @@ fn end_forked_child(py: Python<'_>) {
 }
 
 /// Calls a Python function with the arguments of a launch: buffers as (type, bytes), which it may
-/// change where the kernel writes, and numbers.
+/// change where the kernel writes, and numbers. Buffers are copies, as the function may keep what it gets.
 fn run_twin(twin: &Py<PyAny>, launch: &mut TwinLaunch<'_>) {
     IN_TWIN.set(IN_TWIN.get() + 1);
     let outcome = Python::attach(|py| -> PyResult<()> {

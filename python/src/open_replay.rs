@@ -19,6 +19,7 @@ impl Use {
     }
 }
 
+/// The bytes of each output, in the order of the buffers.
 pub(crate) type Outcome = Result<Vec<Vec<u8>>, tapeloop::Error>;
 
 /// A replay that is open.
@@ -26,6 +27,7 @@ pub(crate) struct State {
     pub(crate) ring: Ring<u64>,
     /// Slots that were taken for a batch which was then refused.
     pub(crate) spare: Vec<Slot<Filling>>,
+    /// The results of batches that were not taken yet.
     pub(crate) done: HashMap<u64, Outcome>,
     /// The arrays on the device that batches in flight use.
     pub(crate) in_flight: HashMap<u64, Vec<Use>>,
@@ -35,6 +37,7 @@ pub(crate) struct State {
     pub(crate) is_closing: bool,
     /// Batches in flight whose `Job` was dropped.
     pub(crate) unwanted: HashSet<u64>,
+    /// The number of the next batch.
     pub(crate) next: u64,
 }
 

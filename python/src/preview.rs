@@ -12,14 +12,15 @@ use tapeloop_svg::escape;
 /// Gap between two columns of text.
 const GAP: usize = 2;
 
-/// Maximum width of a text in a cell, in characters, and in one of HTML.
+/// Maximum width of a text in a cell, in characters: two or three such columns fit a terminal; and in one of HTML,
+/// which a page breaks into lines.
 pub(crate) const CELL_WIDTH: usize = 32;
 const HTML_CELL_WIDTH: usize = 200;
 
-/// Rows that are shown, half of them from the start of the table and half from its end.
+/// Rows that are shown, half of them from the start of the table and half from its end: a glance, without scrolling.
 const ROWS: usize = 10;
 
-/// Maximum number of columns in HTML.
+/// Maximum number of columns in HTML, which scrolls sideways; a terminal shows what fits its width.
 const HTML_COLUMNS: usize = 20;
 
 /// Columns that name a residue or a pair; they are shown first.
@@ -149,6 +150,7 @@ impl<'a> Preview<'a> {
         let mut shown: Vec<(usize, Shown<'a>)> = Vec::new();
         for index in order {
             let column = self.column(index, rows, cell_width);
+            // One column is shown however wide it is.
             if !fits(column.width) && !shown.is_empty() {
                 break;
             }

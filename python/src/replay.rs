@@ -19,9 +19,9 @@ use tapeloop::record::{CudaSource, Image, Recorder};
 use tapeloop::replay::{Buckets, Mode, Policy, Verify};
 use tapeloop::workload::Extent;
 
-/// How long a caller polls without a pause.
+/// How long a caller polls without a pause: Linux makes a shorter sleep as long as that.
 const SPIN: Duration = Duration::from_micros(50);
-/// The longest pause between two polls.
+/// The longest pause between two polls, and so how late a result may be seen.
 const PAUSE_MAX: Duration = Duration::from_millis(1);
 
 thread_local! {
@@ -34,7 +34,7 @@ thread_local! {
 pub(crate) struct Replay {
     /// `None` once it is closed.
     state: Mutex<Option<State>>,
-    /// The results that were there when it was closed.
+    /// The results that were there when it was closed, which may still be taken.
     left: Mutex<HashMap<u64, Outcome>>,
     /// Batches whose `Job` was dropped since a thread last looked.
     dropped: Mutex<Vec<u64>>,
@@ -328,7 +328,7 @@ impl Drop for Replay {
         }
         Python::attach(|py| {
             py.detach(|| {
-                // A twin that still ran could meet the end of the interpreter.
+                // A twin that still ran could meet the end of the interpreter. A twin does not wait for itself.
                 while !is_in_twin() && !self.is_idle() {
                     std::thread::sleep(PAUSE_MAX);
                 }
@@ -343,8 +343,8 @@ fn closed() -> PyErr {
     TapeloopError::new_err("the replay was closed")
 }
 
-/// Sleeps without the GIL, the longer the longer the caller has waited; at first not at all. Raises
-/// what a signal's handler raises.
+/// Sleeps without the GIL for a tenth of the time that the caller has waited, so that a result is seen little
+/// later than it is there; at first not at all. Raises what a signal's handler raises.
 fn pause(py: Python<'_>, start: Instant) -> PyResult<()> {
     py.check_signals()?;
     let waited = start.elapsed();
@@ -405,8 +405,8 @@ impl Replay {
         }
     }
 
-    /// Takes the results of batches that have finished. The GIL must not be held: a twin takes
-    /// it.
+    /// Takes the results of batches that have finished, and drops those whose `Job` was dropped. The GIL must not
+    /// be held: a twin takes it.
     fn pump(&self, state: &mut State) {
         let mut dropped = self.dropped.lock().unwrap_or_else(PoisonError::into_inner);
         for id in dropped.drain(..) {
@@ -434,7 +434,8 @@ impl Replay {
         }
     }
 
-    /// A slot that is free. Takes batches in that have finished, and waits without the GIL.
+    /// A slot that is free. Takes batches in that have finished, and waits without the GIL. Without a batch in
+    /// flight or being filled nothing would free a slot, so the device has lost them all: an error.
     fn acquire(&self, py: Python<'_>) -> PyResult<Slot<Filling>> {
         let start = Instant::now();
         loop {
@@ -466,7 +467,7 @@ impl Replay {
         }
     }
 
-    /// Writes the inputs into a slot, and binds it to arrays on the device, which it returns.
+    /// Writes the inputs into a slot, and binds it to arrays on the device, which it returns. Errors name the buffer.
     fn fill(
         &self,
         py: Python<'_>,
