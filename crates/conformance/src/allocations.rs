@@ -30,6 +30,7 @@ fn read_all(backend: &Arc<dyn Backend>, allocation: &Allocation) -> Vec<u8> {
 /// Copies between all spaces, of odd lengths and places; ranges outside of an allocation, and ranges
 /// that overlap, are refused.
 pub fn parts_of_allocations_are_copied_and_the_rest_is_left(backend: &Arc<dyn Backend>) {
+    // A prime, so that the end is at no multiple of a word or a page.
     const BYTES: usize = 100_003;
     if backend.is_supervised() {
         return;

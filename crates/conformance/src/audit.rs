@@ -27,7 +27,7 @@ fn assert_mismatch(error: &Error, parts: &[&str]) {
     assert_refused(error, ErrorKind::Mismatch, parts);
 }
 
-/// Which word of the arguments of `gather` is which.
+/// Which word of the arguments of `gather` is which. The count `n` is the upper half of its word.
 const X: usize = 0;
 const OFFSET_AND_N: usize = 1;
 

@@ -13,6 +13,7 @@ use tapeloop_engine::pipeline::{Engine, EngineConfig, Pipeline, Wait};
 use tapeloop_engine::replay::Policy;
 use tapeloop_engine::workload::{DeviceLeased, Extent};
 
+/// Two buckets of up to 100 vectors, of 20 and of 100 elements in all: some batches fit the smaller one.
 fn config(slots: usize, policy: Policy) -> EngineConfig {
     let mut config = EngineConfig::new([100, 100]);
     config.buckets = [[20, 100], [100, 100]].map(Extent::from).to_vec();
@@ -46,6 +47,7 @@ fn keeps_results(backend: &Arc<dyn Backend>) -> bool {
     false
 }
 
+/// The result of an item, which must have stayed on the device.
 fn kept(engine: &Engine<Chained>, item: &[f32]) -> DeviceLeased<f32> {
     let ticket = engine.submit(Data::Host(item.to_vec())).unwrap();
     match ticket.wait().unwrap().result.unwrap() {
@@ -159,6 +161,7 @@ pub fn an_item_with_wrong_memory_is_refused_alone(backend: &Arc<dyn Backend>) {
     let memory = memory(bytemuck::cast_slice(&values));
     let part = |elements: usize| AllocationView::new(&memory, 0, 4 * elements).unwrap();
     let mut config = config(3, Policy::default());
+    // So long that all items come into one batch.
     config.batch_wait = std::time::Duration::from_millis(50);
     let backends = [Arc::clone(backend)];
     let engine = Engine::new(Chained::last(3.0), &backends, threads(1), &config).unwrap();

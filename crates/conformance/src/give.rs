@@ -91,7 +91,7 @@ pub fn only_graph(device_slot: &dyn DeviceSlot) -> GraphId {
     // SAFETY: the slot is the test's.
     let graph_id = |number| unsafe { GraphId::from_number(number) };
     // Numbers ascend over the process, which may have made many graphs before this one. No function returns
-    // the number of an id, so the newest number is found by comparing ids.
+    // the number of an id, so the newest number is found by comparing ids. No process makes 2^40 of them.
     let newest = GraphId::unique();
     let (mut end, mut above) = (0_u64, 1 << 40);
     while end < above {

@@ -11,9 +11,11 @@ use tapeloop_engine::replay::{
     Bindings, Build, Executor, Lowered, Policy, Rung, Transfer, hazards, lower,
 };
 
+/// Bytes of a buffer of the larger bucket.
 const BYTES: usize = 4 * CAPACITIES[1];
 
-/// Makes a captured and an explicit graph of the same operations.
+/// Makes a captured and an explicit graph of the same operations. `after` has the edges of the explicit one: for
+/// each operation the earlier ones that it follows.
 fn make(device_slot: &mut dyn DeviceSlot, body: &[Lowered], after: &[Vec<usize>]) -> [GraphId; 2] {
     let ops: Vec<&Op> = body.iter().map(|lowered| lowered.op()).collect();
     let nodes = body.iter().zip(after).map(|(lowered, after)| Node {

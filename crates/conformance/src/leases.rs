@@ -1,4 +1,4 @@
-//! Results that borrow the memory of their slot.
+//! Results that borrow the memory of their slot. A slot that took a batch while results borrow it would change them.
 
 use crate::leasing::{Leasing, assert_right, counts, result};
 use crate::program::accepted_policies;

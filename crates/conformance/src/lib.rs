@@ -113,12 +113,13 @@ pub fn twins() -> Vec<(&'static str, Twin)> {
     .concat()
 }
 
+/// A pool of threads for an engine.
 fn threads(count: usize) -> Arc<ThreadPool> {
     let pool = ThreadPoolBuilder::new().num_threads(count).build();
     Arc::new(pool.expect("the system starts threads"))
 }
 
-/// Panics unless the error is of this kind and names all parts.
+/// Panics unless the error is of this kind and its text, with its places, has all `parts`, in any order.
 fn assert_refused(error: &Error, kind: ErrorKind, parts: &[&str]) {
     let text = error.to_string();
     assert_eq!(error.kind(), kind, "{text}");

@@ -59,7 +59,7 @@ fn count(launch: &mut TwinLaunch<'_>) {
     }
 }
 
-/// An entry of the table.
+/// An entry of the table: each is another number (Knuth's multiplicative hash), so that a wrong place shows.
 pub fn entry(index: usize) -> u32 {
     (index as u32 + 1).wrapping_mul(2_654_435_761)
 }

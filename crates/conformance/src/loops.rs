@@ -92,7 +92,8 @@ pub fn other_bindings_make_another_loop(backend: &Arc<dyn Backend>) {
     }
 }
 
-/// Items of both buckets come from four threads at once.
+/// Items of both buckets come from four threads at once, so that loops of several slots and
+/// graphs are wanted at a time.
 pub fn threads_and_buckets_share_loops(backend: &Arc<dyn Backend>) {
     if loops(backend) == Loops::Refused {
         return;

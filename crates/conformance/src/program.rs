@@ -36,7 +36,7 @@ pub(crate) const TWINS: [(&str, Twin); 3] = [
     ("add", add_live),
 ];
 
-/// Elements that one block computes.
+/// Elements that one block computes: few, so that a batch of the smaller bucket has several blocks too.
 pub const BLOCK: usize = 4;
 
 /// Capacities of the buckets.
@@ -201,7 +201,7 @@ impl Program {
     }
 }
 
-/// What a batch is given.
+/// What a batch is given: two numbers for each element.
 #[derive(Clone, Debug)]
 pub struct Input {
     /// The values of [`Handles::x`].
@@ -316,8 +316,9 @@ impl Program {
     }
 }
 
-/// Every combination of a policy's settings; transfer `auto` maps the small buffers only, and loops
-/// end after some steps of the simulated device.
+/// Every combination of a policy's settings; transfer `auto` maps the small buffers only, and the times of loops are
+/// so short that they end and start again within a scenario, also on the simulated device, whose steps count as
+/// microseconds.
 pub fn policies() -> Vec<Policy> {
     let small = |policy| Policy {
         mapped_bytes_max: 64,

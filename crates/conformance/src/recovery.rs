@@ -14,7 +14,7 @@ use tapeloop_engine::replay::Policy;
 use tapeloop_engine::workload::{Completion, Extent, ResidentViews, Workload};
 use tapeloop_engine::{Error, ErrorKind, Result};
 
-/// Where among the items the one that faults is.
+/// Where among the items the one that faults is: in the midst, with batches before and after.
 const CULPRIT: usize = 21;
 
 /// [`Backend::revive`] reports that a working device was not lost; a backend that cannot start a device

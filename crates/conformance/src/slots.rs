@@ -1,4 +1,5 @@
-//! Slots: the order of their work, and whose memory it is.
+//! Slots: the order of their work, and whose memory it is. Numbers of rounds are such that a device has many chances
+//! to mix batches up, and a scenario takes a second or so.
 
 use crate::assert_refused;
 use crate::give::{Give, memset, upload};
@@ -29,6 +30,7 @@ pub fn every_policy_gives_the_right_results(backend: &Arc<dyn Backend>) {
             assert!(y.iter().all(|byte| *byte == 0), "{policy:?}");
         }
         for round in 0..12 {
+            // From 1 to the larger capacity, so that both buckets have batches.
             let elements = 1 + 5 * round as usize % CAPACITIES[1];
             let inputs = [0, 1].map(|slot| Input::from_seed(2 * round + slot, elements));
             for ((device_slot, executor), input) in slots.iter_mut().zip(&inputs) {
@@ -119,7 +121,8 @@ pub fn memory_that_a_slot_does_not_own_is_refused(backend: &Arc<dyn Backend>) {
     program.run(&mut **device_slot, executor, &Input::from_seed(4, 8));
 }
 
-/// Each thread has a slot, and other threads take the slots over.
+/// Each thread has a slot, and other threads take the slots over: nothing of a slot may belong to the thread that
+/// opened it.
 pub fn slots_work_at_the_same_time_and_move_between_threads(backend: &Arc<dyn Backend>) {
     let program = Program::new();
     let mut slots = program
@@ -142,7 +145,7 @@ pub fn slots_work_at_the_same_time_and_move_between_threads(backend: &Arc<dyn Ba
 }
 
 /// Slots are dropped with a batch that was not waited for, before and after their executors, and
-/// the next slots work.
+/// the next slots work. A backend that freed memory under the batch would crash, or break later ones.
 pub fn slots_may_be_dropped_with_work_in_flight(backend: &Arc<dyn Backend>) {
     let program = Program::new();
     for policy in accepted_policies(backend) {

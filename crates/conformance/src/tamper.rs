@@ -57,7 +57,7 @@ impl Tamper {
         *self.launches_left.lock() = Some(launches);
     }
 
-    /// Whether a launch of a graph does what it should.
+    /// Whether this launch of a graph does what it should. Counts it if launches are numbered.
     fn runs(&self) -> bool {
         match &mut *self.launches_left.lock() {
             None => true,
@@ -69,6 +69,7 @@ impl Tamper {
         }
     }
 
+    /// Sleeps as long as [`Tamper::sleep`] was told.
     fn doze(&self) {
         let time = *self.sleep.lock();
         if !time.is_zero() {
@@ -136,6 +137,7 @@ impl TamperSlot {
         Ok((graph, built))
     }
 
+    /// The operations that the latest graph of this id was made of.
     fn made_of(&self, graph: GraphId) -> &Vec<Op> {
         let made_of = self.made_of.iter().find(|(known, _)| *known == graph);
         &made_of.expect("made before").1

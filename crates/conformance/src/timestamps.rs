@@ -1,4 +1,5 @@
-//! Batches with their times.
+//! Batches with their times. A timed batch that lacked one, or mixed them up with another batch's, would show a wrong
+//! timeline.
 
 use crate::assert_refused;
 use crate::give::{Give, memset};

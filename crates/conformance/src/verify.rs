@@ -70,7 +70,7 @@ pub(crate) const TWINS: [(&str, Twin); 7] = [
     ("running_total", running_total),
 ];
 
-/// The kernel with its code and its twin.
+/// The kernel with its code and its twin, which [`TWINS`] has by its name.
 fn complete(kernel: Kernel) -> Kernel {
     let (_, twin) = TWINS
         .iter()
@@ -230,6 +230,7 @@ impl Kernelled {
         Ok((y[..live as usize].to_vec(), replay))
     }
 
+    /// Runs a batch that must fail with a mismatch that names `parts`.
     fn fails(&mut self, parts: &[&str]) {
         let error = self.run(6).unwrap_err();
         assert_refused(&error, ErrorKind::Mismatch, parts);
@@ -281,7 +282,7 @@ pub fn results_that_depend_on_the_order_of_threads_are_caught(backend: &Arc<dyn 
         recorder.launch(&kernel, LEN.div_ceil(128), &args);
         recorder.download(out);
         let mut slot = Slot::new(backend, &policy, recorder);
-        // Two orders may be the same; a hundred pairs are not.
+        // Two orders may be the same; those of all hundred batches are not.
         let error = (0..100).find_map(|_| slot.run(LEN).err());
         let place = ["bucket 0", "buffer out"];
         assert_refused(&error.expect("one differs"), ErrorKind::Mismatch, &place);
@@ -353,7 +354,8 @@ pub fn a_batch_that_changes_an_input_uploaded_in_part_runs_once(backend: &Arc<dy
         executor.update(&mut **device_slot, 0, bindings).unwrap();
         let (y, replay) = kernelled.run(6).unwrap();
         assert_eq!(replay.verified, 0, "{policy:?}");
-        // The rest of the device's side is as the batch before left it.
+        // The rest of the device's side is as the batch before left it, which has added 10 there. Memory that
+        // the host shares was written anew.
         let rest = if backend.device().shares_host_memory {
             [13, 14, 15]
         } else {

@@ -102,7 +102,7 @@ fn add_sets(
         .take_while(|file| all_sets || is_packed_name(&file.path))
         .filter(|file| is_packed_name(&file.path));
     for Source { path, .. } in packed {
-        // One that cannot be read is rejected later.
+        // One that cannot be read is rejected by the run, as any input is.
         let Ok(file) = PackedFile::open(&path) else {
             continue;
         };
@@ -118,7 +118,8 @@ fn add_sets(
     Ok(())
 }
 
-/// The error of a path that does not exist, with the most similar name in its folder.
+/// The error of a path that does not exist, with the most similar name in its folder, or else, where the path is
+/// an address, the id of an entry or an accession, where to fetch it.
 fn not_found_error(path: &Path) -> Error {
     let error = Error::new(ErrorKind::Io, "no such file or folder");
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -139,6 +140,7 @@ fn not_found_error(path: &Path) -> Error {
         Some(file) => format!("did you mean `{file}`?"),
         None => did_you_mean(&name, &names),
     };
+    // A fix has brackets of its own.
     let near = near.trim().trim_matches(['(', ')']);
     if !near.is_empty() {
         return error.fix(printable(near).into_owned());

@@ -72,7 +72,7 @@ impl Sources {
         })
     }
 
-    /// Skips a range of inputs. The error is a message.
+    /// Lists a range of inputs without returning them, and takes their digests. The error is a message.
     ///
     /// # Errors
     /// There are fewer inputs, or others.
@@ -119,7 +119,8 @@ impl Digester {
     }
 
     /// Adds the name, the size and the time of change of a file: an input, or one that inputs follow from,
-    /// such as their archive.
+    /// such as their archive. A file that cannot be read has constants in their place, so that its digest
+    /// changes once it can. The byte behind each name keeps files, members and chains apart.
     pub(super) fn add_file(&mut self, path: &Path) {
         let meta = path.metadata().ok();
         let bytes = meta.as_ref().map_or(u64::MAX, |meta| meta.len());
@@ -139,7 +140,7 @@ impl Digester {
         self.open.update(bytes.to_le_bytes());
     }
 
-    /// Ends an input, of which all or one chain is read.
+    /// Ends an input, of which all or one chain is read, and adds its digest to those that a run takes.
     pub(super) fn end_input(&mut self, chain: Option<&str>) {
         if let Some(chain) = chain {
             self.open.update([2]);

@@ -60,7 +60,7 @@ pub(super) enum EntryKind {
 
 /// The structure files and subdirectories of a directory, and the files for whose names `is_other`
 /// is true, sorted by name. Counts other files in `skipped`. Hidden names are left out, and so are
-/// linked directories, which may lead back up.
+/// linked directories, which may lead back up. Special files count only if they are named as inputs are.
 pub(super) fn structures_in(
     folder: &Path,
     is_other: impl Fn(&OsStr) -> bool,

@@ -31,7 +31,7 @@ impl Glob {
     /// Splits a glob into the folder that it starts from, and the segments.
     ///
     /// # Errors
-    /// A segment is not a valid pattern.
+    /// [`ErrorKind::Input`](tapeloop_error::ErrorKind::Input): a segment is not a valid pattern.
     pub(super) fn parse(glob: &Path) -> Result<(PathBuf, Self)> {
         let mut start = PathBuf::new();
         let mut segments = Vec::new();

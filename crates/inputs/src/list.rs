@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use tapeloop_error::{Error, Result};
 use tapeloop_structure::Format;
 
-/// Maximum length of a line. The longest path on Linux has 4,096 bytes.
+/// Maximum length of a line. The longest path on Linux has 4,096 bytes; a file that is no list, such as a device,
+/// may have lines without end.
 const LIST_LINE_BYTES_MAX: u64 = 64 << 10;
 
 /// A file that a line of a list names.
@@ -46,7 +47,8 @@ impl InputList {
     /// after the last line.
     ///
     /// # Errors
-    /// The list cannot be read, a line is too long, or the list is in UTF-16.
+    /// [`ErrorKind::Io`](tapeloop_error::ErrorKind::Io): the list cannot be read.
+    /// [`ErrorKind::Input`](tapeloop_error::ErrorKind::Input): a line is too long, or the list is in UTF-16.
     pub(super) fn next(&mut self) -> Result<Option<Option<ListedInput>>> {
         let mut line = Vec::new();
         let limit = LIST_LINE_BYTES_MAX + 1;

@@ -26,6 +26,7 @@ impl Sources {
         let Some(files) = &mut self.files else {
             return false;
         };
+        // This fails only without a current folder, where no other name leads to the file.
         let file = std::path::absolute(path);
         let file = file.as_deref().unwrap_or(path);
         let is_new = files.insert((file.as_os_str().as_encoded_bytes(), &self.chain));

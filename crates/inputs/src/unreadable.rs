@@ -4,7 +4,8 @@ use std::path::Path;
 use tapeloop_error::{Error, ErrorKind};
 use tapeloop_structure::internal::Compression;
 
-/// Endings of names, what such files are, and what to do with them.
+/// Endings of names, what such files are, and the fix: a program that makes a file of it that is read, or where it
+/// can be given.
 const UNREADABLE: [(&[&str], &str, &str); 10] = [
     (&["mmtf"], "MMTF", PDB_OR_MMCIF),
     (&["xml"], "PDBML", PDB_OR_MMCIF),
@@ -56,7 +57,7 @@ const UNREADABLE: [(&[&str], &str, &str); 10] = [
 const PDB_OR_MMCIF: &str = "fetch the entry as PDB or mmCIF";
 
 /// The error of an input that could not be read, which says what the file is if its name shows a
-/// format that no reader reads.
+/// format that no reader reads. Other kinds of errors than `Input`, such as that of a missing file, stay.
 pub fn explained(path: &Path, error: Error) -> Error {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let name = name.to_lowercase();

@@ -37,8 +37,8 @@ pub struct ArchiveOptions {
 }
 
 impl ArchiveOptions {
-    /// Whether the member at `path` of an archive is read; those that are not are added to
-    /// `skipped`. Hidden files are not counted: among them are the files `._name` that macOS adds.
+    /// Whether the member at `path`, which begins with that of `archive`, is read; those that are not are added
+    /// to `skipped`. Hidden files are not counted: among them are the files `._name` that macOS adds.
     fn wants(&self, archive: &Path, path: &Path, skipped: &mut Skipped) -> bool {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         if name.starts_with('.') {
@@ -258,8 +258,8 @@ fn member_path(archive: &Path, name: &[u8]) -> PathBuf {
     archive.join(super::list::path_of_bytes(name))
 }
 
-/// Refuses a name that leads out of the folder that the archive would be unpacked into. Nothing is
-/// unpacked here, but such an archive is damaged or hostile.
+/// An error of kind `Input` for a name that leads out of the folder that the archive would be unpacked into.
+/// Nothing is unpacked here, but such an archive is damaged or hostile.
 fn check_name(name: &[u8]) -> Result<()> {
     let mut parts = name.split(|&byte| byte == b'/');
     if name.starts_with(b"/") || parts.any(|part| part == b"..") {

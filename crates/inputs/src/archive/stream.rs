@@ -11,6 +11,7 @@ use tapeloop_structure::internal::BudgetShare;
 use tapeloop_structure::internal::Compression;
 use tar_core::Header;
 
+/// The bytes of a read: so many that the call costs little next to copying them.
 const BUFFER_BYTES: usize = 256 << 10;
 
 /// Bytes of a header of a tar archive, and what all parts of such an archive are padded to.
@@ -132,7 +133,7 @@ fn pipe_error(error: io::Error) -> Error {
     read_error("standard input", error)
 }
 
-/// The first bytes of `input`, and all of its bytes.
+/// The first bytes of `input`, at most [`BLOCK_BYTES`], and all of its bytes.
 fn peek<R: Read>(mut input: R) -> io::Result<(Vec<u8>, impl Read + use<R>)> {
     let mut start = Vec::new();
     input.by_ref().take(BLOCK_BYTES).read_to_end(&mut start)?;
@@ -145,6 +146,7 @@ fn unpacked(
     compression: Compression,
     limits: &ReadLimits,
 ) -> io::Result<Box<dyn Read + Send>> {
+    // Both readers are on one thread: the count is atomic only as they share it and may move to another.
     let count = Arc::new(AtomicU64::new(0));
     let packed = CountingReader {
         inner: packed,
@@ -219,7 +221,8 @@ impl Read for UnpackingReader {
     }
 }
 
-/// The error of a stream that cannot be read on. `stream` names it.
+/// The error of a stream that cannot be read on, which `stream` names: an [`Error`] that was wrapped for the stream,
+/// of kind `Io` if the system says so, else of kind `Input`, as its data are damaged.
 pub(super) fn read_error(stream: &str, error: io::Error) -> Error {
     let inner = error
         .get_ref()

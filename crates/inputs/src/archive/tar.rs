@@ -15,7 +15,8 @@ use tapeloop_structure::internal::BudgetShare;
 use tar_core::EntryType;
 use tar_core::parse::{Limits, ParseEvent, ParsedEntry, Parser};
 
-/// The most bytes of a member's extended headers: its name, owner and attributes.
+/// The most bytes of a member's extended headers, which are in memory: its name, owner and attributes. Linux has
+/// attributes of up to 64 KiB.
 const METADATA_BYTES_MAX: u32 = 256 << 10;
 
 /// A folder in an incremental archive of GNU tar. Its content lists the names in the folder.
@@ -119,6 +120,7 @@ impl Tar {
                 // Another archive follows, as in the output of cat(1).
                 HeaderStep::End => self.parser = parser(),
                 HeaderStep::More(bytes) => {
+                    // A byte at least, or the same bytes would be parsed for ever.
                     let missing = bytes.saturating_sub(self.ahead.len()).max(1);
                     let read = self.read_ahead(missing)?;
                     if read < missing {
@@ -166,7 +168,11 @@ impl Tar {
         }
     }
 
-    /// Parses the headers of the next member.
+    /// Parses the headers of the next member from the bytes ahead, and notes how many bytes of it follow.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Input`](tapeloop_error::ErrorKind::Input): the archive is damaged. What is wrong with the
+    /// member alone is in its place.
     fn step(&mut self, skipped: &mut Skipped) -> Result<HeaderStep> {
         let event = self.parser.parse(&self.ahead).map_err(|error| {
             let message = format!("the archive is damaged: {}", excerpt(error.to_string()));
@@ -204,6 +210,7 @@ impl Tar {
         }
         self.has_files |= is_file;
         self.member = size;
+        // Up to the next multiple of a block, which divides 2^64.
         self.padding = size.wrapping_neg() % BLOCK_BYTES;
         Ok(if is_wanted {
             HeaderStep::Member(Member {
@@ -265,7 +272,7 @@ fn is_no_input(entry: &ParsedEntry<'_>) -> bool {
     }
 }
 
-/// Refuses a member that is no file of its own.
+/// An error of kind `Input` for a member that is no file of its own, or whose name leads out of the archive.
 fn check_entry(entry: &ParsedEntry<'_>) -> Result<()> {
     let kind = match entry.entry_type {
         EntryType::Regular | EntryType::Continuous => return check_name(&entry.path),

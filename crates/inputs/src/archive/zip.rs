@@ -18,7 +18,7 @@ use tapeloop_files::{open_file, quietly};
 use tapeloop_structure::internal::Compression;
 use tapeloop_structure::{Reader, Structure};
 
-/// Members that are listed ahead.
+/// Members that are listed ahead: the thread that lists waits, so that an archive of millions takes no memory.
 const LISTED_AHEAD: usize = 256;
 
 /// The bits of a Unix mode that state the type of a file, and their value for a folder. Some
@@ -106,7 +106,7 @@ impl Zip {
     }
 }
 
-/// Refuses a tar archive by its first bytes, and data that such an archive may be packed in.
+/// An error of kind `Input` for the first bytes of a tar archive, and of data that such an archive may be packed in.
 fn refuse_tar(start: &[u8]) -> Result<()> {
     let content = match Compression::of_bytes(start) {
         Some(_) => "compressed data",
@@ -125,6 +125,7 @@ fn send_panic<T>(to: &Sender<Result<T>>, list: impl FnOnce(&Sender<Result<T>>)) 
             "the archive is damaged: listing it panicked: {}",
             excerpt(panic)
         );
+        // The receiver was dropped if the run has ended.
         let _ = to.send(Err(Error::input(text).fix("fetch or make it again")));
     }
 }
@@ -176,7 +177,7 @@ fn list(archive: &Arc<OpenZip>, bytes: u64, buffer: &mut [u8], to: &Sender<Resul
     }
 }
 
-/// The member of an entry, or why it cannot be read.
+/// The member of an entry, or an error of kind `Input` that says why it cannot be read.
 fn member(archive: &Arc<OpenZip>, entry: &ZipFileHeaderRecord<'_>) -> Result<ZipMember> {
     let (method, mode) = (entry.compression_method(), entry.mode());
     if entry.flags().is_encrypted() {

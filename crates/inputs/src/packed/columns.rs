@@ -21,10 +21,11 @@ use tapeloop_structure::{
     Truncation,
 };
 
-/// Annotations of a structure. Those without residues would take no bytes in the file.
+/// The most annotations of a structure, of which a table has some columns. Those of a structure without residues
+/// would take no bytes in the file.
 const CHANNELS_MAX: usize = 1000;
 
-/// Bytes of the place where a check applied first.
+/// The most bytes of the place where a check applied first, which is a residue, an atom or a line.
 const FINDING_BYTES_MAX: usize = 4096;
 
 /// The columns of a record batch.

@@ -51,7 +51,8 @@ const CONTINUATION: [u8; 4] = [0xff; 4];
 /// Alignment in bytes of a column in its record batch, which Arrow's decoder needs.
 const ALIGNMENT: i64 = 8;
 
-/// The buffers of the columns `source` and `input`, which come first in files of this program.
+/// The buffers of the columns `source` (validity, offsets, texts) and `input` (validity, values), which come first
+/// in files of this program.
 const NAME_BUFFERS: usize = 5;
 
 /// An open packed file.
@@ -163,7 +164,7 @@ impl PackedFile {
             let (schema, version) = schema_of(&footer)?;
             let settings = schema::check(&schema)?;
             let columns = schema::columns();
-            // The columns that `check` allows to be missing have no index.
+            // The columns that `schema::check` allows to be missing have no index.
             let index = |column: &Arc<Field>| schema.index_of(column.name()).ok();
             let columns = columns.iter().filter_map(index).collect();
             let footer = footer_of(&footer)?;
@@ -424,7 +425,8 @@ fn read_footer(path: &Path) -> Result<(File, u64, Vec<u8>)> {
 }
 
 /// What the verifier of a footer or of metadata allows. Flatbuffers may refer to one table or text
-/// any number of times, and each time it is decoded anew: without a limit 60 kB take a gigabyte.
+/// any number of times, and each time it is decoded anew: without a limit 60 kB take a gigabyte. Writers share
+/// little, so four times the bytes are enough.
 fn verifier_options(bytes: &[u8]) -> VerifierOptions {
     VerifierOptions {
         max_tables: TABLES_MAX,
@@ -433,6 +435,7 @@ fn verifier_options(bytes: &[u8]) -> VerifierOptions {
     }
 }
 
+/// The footer in its bytes, or the error of a damaged file.
 fn footer_of(bytes: &[u8]) -> Result<Footer<'_>> {
     let footer = root_as_footer_with_opts(&verifier_options(bytes), bytes);
     footer.map_err(|error| damaged_error(&excerpt(error.to_string())))

@@ -12,7 +12,8 @@ use std::sync::Arc;
 use tapeloop_error::{Error, ErrorKind, Result};
 use tapeloop_structure::{Assembly, BFactorKind, Findings, Structure, Truncation};
 
-/// Estimated size of the rows of one input. Offsets within a record batch are 32 bits.
+/// Estimated size of the rows of one input. Offsets within a record batch are 32 bits with a sign: half of what they
+/// reach, as the size is an estimate and the batch may hold other inputs.
 const INPUT_BYTES_MAX: usize = 1 << 30;
 
 /// The kinds of errors that reject inputs, by the names that `rejected.jsonl` has for them.
@@ -128,7 +129,8 @@ struct AtomBuilders {
     b_factor: Float32Builder,
 }
 
-/// The estimated size of a structure's row.
+/// The estimated size of a structure's row: 19 bytes for the fields of an atom, some 70 for those of a residue, and
+/// 64 for the names of a chain.
 fn bytes_of(structure: &Structure) -> usize {
     let values = structure
         .channels
@@ -159,6 +161,7 @@ pub(super) fn check_size(models: Vec<&Structure>) -> Result<()> {
 impl RowBuilders {
     /// Adds a row: a structure, or the error that rejects an input.
     pub(super) fn add(&mut self, input: u32, source: &str, structure: Result<&Structure, &Error>) {
+        // The row of an error has the values of an empty structure.
         let none = Structure::default();
         let (structure, error) = match structure {
             Ok(structure) => (structure, None),
@@ -214,6 +217,7 @@ impl RowBuilders {
         atoms.element.append_slice(&structure.element);
         let class = bytemuck::cast_slice(&structure.class);
         atoms.class.append_slice(class);
+        // A structure that was read from a set of an earlier program lacks the names.
         if structure.atom_name.len() == structure.xyz.len() {
             let names = bytemuck::cast_slice(&structure.atom_name);
             atoms.atom_name.append_slice(names);

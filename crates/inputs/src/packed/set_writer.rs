@@ -13,7 +13,7 @@ use tapeloop_files::{LOCK, lock};
 use tapeloop_files::{path_of as as_path, shown};
 use tapeloop_structure::{Input, Structure};
 
-/// A file ends at the first input boundary after this many rows.
+/// A file ends at the first input boundary after this many rows, so that its footer stays small: some 2 MB.
 const FILE_ROWS: usize = 65_536;
 
 /// A set that inputs are appended to. Its new files get their names together in
@@ -102,8 +102,8 @@ impl SetWriter {
         file.add(models).within(|| shown(&self.folder))
     }
 
-    /// Refuses structures with annotations that the set does not have, such as those of a set that a
-    /// piped list names. Structures without any are those that no row of the annotations is for.
+    /// An error of kind `Config` for structures with annotations that the set does not have, such as those of a
+    /// set that a piped list names. Structures without any are those that no row of the annotations is for.
     fn check_channels(&self, models: &[Input]) -> Result<()> {
         for Input {
             source, structure, ..
@@ -125,6 +125,7 @@ impl SetWriter {
         Ok(())
     }
 
+    /// Completes the open file, if there is one, under its temporary name.
     fn end_file(&mut self, is_followed: bool) -> Result<()> {
         if let Some(file) = self.open.take() {
             let complete = file.finish(is_followed).within(|| shown(&self.folder))?;
@@ -139,6 +140,7 @@ impl SetWriter {
     /// A file cannot be written or renamed.
     pub fn finish(mut self) -> Result<()> {
         self.end_file(false)?;
+        // In order, so that a kill in between leaves a set whose last file says that another is missing.
         for file in self.complete {
             let place = shown(file.path());
             file.publish().within(|| place)?;
