@@ -21,13 +21,13 @@ pub(super) const VARIANT: &str = "variant";
 /// All names of columns that identify rows.
 const IDENTIFYING: [&[&str]; 6] = [STRUCTURE, MODEL, CHAIN, NUMBER, INS_CODE, &[VARIANT]];
 
-/// The most columns of a table.
+/// The most columns of a table, and of all tables by name: each takes memory in every structure.
 const COLUMNS_MAX: usize = 1_000;
 
 /// The most bytes of a column's name.
 const NAME_BYTES_MAX: usize = 256;
 
-/// The most bytes of a text in a cell.
+/// The most bytes of a text in a cell: Arrow files and CSV repeat it in each row.
 const TEXT_BYTES_MAX: usize = 1 << 16;
 
 /// What each row of a table describes. The columns that identify rows decide.
@@ -71,8 +71,8 @@ impl TableColumns {
     /// Finds the columns by name.
     ///
     /// # Errors
-    /// A column that identifies residues is missing or not distinct, a name is there twice or is too
-    /// long, no column has values, or there are too many columns.
+    /// [`ErrorKind::Config`](tapeloop_error::ErrorKind::Config): a column that identifies residues is missing or
+    /// not distinct, a name is there twice or is too long, no column has values, or there are too many columns.
     pub(super) fn find(names: &[&str]) -> Result<Self> {
         check_count(names.len())?;
         if let Some(name) = names.iter().find(|name| name.len() > NAME_BYTES_MAX) {
@@ -214,8 +214,8 @@ pub(super) fn identifies_rows(name: &str) -> bool {
     IDENTIFYING.iter().any(|names| names.contains(&name))
 }
 
-/// Refuses `Variant` and `Chain`, which would be columns with values and change what a table
-/// describes.
+/// An error of kind `Config` for `Variant` and `Chain`, which would be columns with values and change what a
+/// table describes.
 fn check_case(names: &[&str]) -> Result<()> {
     for name in names.iter().filter(|name| !identifies_rows(name)) {
         let mut known = IDENTIFYING.into_iter().flatten();
@@ -289,7 +289,8 @@ fn whole(cell: Cell<'_>, column: &str) -> Result<i32> {
     Ok(number as i32)
 }
 
-/// A residue number, and the insertion code that may follow it, 0 for none: `52A`.
+/// A residue number, and the insertion code that may follow it, 0 for none: `52A`. An error of kind `Config` for
+/// anything else.
 fn residue_number(cell: Cell<'_>) -> Result<(i32, u8)> {
     let text = match cell {
         Cell::Integer(_) | Cell::Real(_) => return Ok((whole(cell, "residue number")?, 0)),

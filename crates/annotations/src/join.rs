@@ -19,10 +19,11 @@ use tapeloop_files::shown;
 use tapeloop_structure::{Assembly, Channel, Structure};
 
 /// Rows of the table of variants that are decoded at once, so that memory is bounded where a structure has
-/// many.
+/// many. So many that what a chunk costs is little next to its rows.
 const VARIANTS_AT_ONCE: usize = 4096;
 
-/// Gives `models` the channels of the structure `name`, and finds the rows that match.
+/// Gives `models` the channels of the structure `name`, and finds the rows that match. A structure without rows
+/// counts in the matches, and is no error.
 ///
 /// # Errors
 /// The rows cannot be read.
@@ -102,6 +103,7 @@ pub(super) fn attach(all: &LoadedTables, name: &str, models: &mut [Structure]) -
     })?;
     let have_value = have_value.iter().flatten();
     matches.residues = have_value.filter(|has| **has).count() as u64;
+    // They borrow the models, which now change.
     drop(residues);
     if width > 0 {
         for (structure, values) in models.iter_mut().zip(channels) {
@@ -228,7 +230,8 @@ pub(super) fn variants(
     }
 }
 
-/// For each column its index in its level, and the types of the columns of these levels.
+/// For each column its index in its level, 0 for one of no level here, and the types of the columns of these
+/// levels.
 fn slots(all: &LoadedTables, levels: &[Level]) -> (Vec<usize>, Vec<Vec<Type>>) {
     let mut kinds = vec![Vec::new(); levels.len()];
     let mut slots = Vec::with_capacity(all.columns.len());
@@ -253,6 +256,7 @@ fn has_value(cell: Cell<'_>, kind: Type) -> bool {
 }
 
 impl AnnotationRow<'_, '_> {
+    /// Whether a column of the tables has a value in the row.
     fn has_values(&self, all: &LoadedTables) -> bool {
         let mut cells = self.layout.columns.iter().zip(self.cells);
         cells.any(|(&column, &cell)| has_value(cell, all.columns[column].kind))
@@ -341,7 +345,7 @@ impl NamedChains {
 }
 
 /// For each chain the names that rows may use for it, the most specific name first, and the author's id
-/// last unless the chain is a copy.
+/// last unless the chain is a copy: then the original's, as `A` of `A-2`.
 fn names_of_chains(structure: &Structure) -> Vec<Vec<&str>> {
     let chains = structure.chains.iter();
     let authors: HashSet<&str> = chains.map(|chain| &*chain.auth_asym_id).collect();
@@ -425,6 +429,8 @@ impl<'a> NameIndex<'a> {
         let chains: Vec<&str> = chains.collect();
         let mut first = HashMap::with_capacity(structure.residues.len());
         let mut next = vec![None; structure.residues.len()];
+        // Backwards, so that `first` ends as the first of a name, and `next` leads on in ascending order. A blank
+        // is no code, as in rows.
         for (index, residue) in structure.residues.iter().enumerate().rev() {
             let ins_code = Some(residue.ins_code).filter(|code| *code != b' ');
             let chain = chains[residue.chain as usize];

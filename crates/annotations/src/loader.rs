@@ -138,7 +138,7 @@ impl OpenTable {
 }
 
 impl Loader<'_> {
-    /// Refuses a table that was read already: its variants would be there twice.
+    /// An error of kind `Config` for a table that was read already: its variants would be there twice.
     fn check_once(&mut self, path: &Path) -> Result<()> {
         // A path that cannot be resolved fails when it is opened.
         let resolved = path.canonicalize().unwrap_or_else(|_| path.to_owned());
@@ -236,11 +236,12 @@ impl Loader<'_> {
         Ok(is_read.then_some(table))
     }
 
-    /// Adds a row of the table that is being read to the store and to the digest. If the table has no column of structures, `file_name` is the
-    /// row's structure.
+    /// Adds a row of the table that is being read, which is on this line or has this number, to the store and to
+    /// the digest. If the table has no column of structures, `file_name` is the row's structure.
     ///
     /// # Errors
-    /// A cell that does not hold what its column needs; a limit is exceeded.
+    /// [`ErrorKind::Config`](tapeloop_error::ErrorKind::Config): a cell does not hold what its column needs, or a
+    /// limit is exceeded.
     pub(super) fn add(
         &mut self,
         table: &mut OpenTable,
@@ -290,7 +291,8 @@ impl Loader<'_> {
         Ok(())
     }
 
-    /// Checks that a table has each column that the config names.
+    /// Checks that a table has each column that the config names; an error of kind `Config` names the first that none
+    /// has.
     fn check_names(&self) -> Result<()> {
         let missing = |key: &str, name: &str, has: &dyn Fn(Level) -> bool, fix: &str| {
             let known = self.names.iter().filter(|(level, _)| has(*level));
@@ -333,6 +335,7 @@ impl Loader<'_> {
     }
 }
 
+// The tags of cells.
 const NULL: u8 = 0;
 const FALSE: u8 = 1;
 const TRUE: u8 = 2;
@@ -391,7 +394,7 @@ enum AnnotationFormat {
 }
 
 impl AnnotationFormat {
-    /// The format by the ending of the name.
+    /// The format by the ending of the name; an error of kind `Config` for another ending.
     fn of_path(path: &Path) -> Result<Self> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let name = name.strip_suffix(".gz").unwrap_or(&name);
@@ -407,7 +410,8 @@ impl AnnotationFormat {
     }
 }
 
-/// The file, or the tables in the folder, sorted by name.
+/// The file, or the tables in the folder, sorted by name. An error of kind `Config` if there are none, or the path
+/// cannot be read.
 fn files_of(path: &Path) -> Result<Vec<PathBuf>> {
     let from_io = |error: std::io::Error| {
         Error::config(error.to_string()).fix("give `annotations` a table, or a folder of tables")
@@ -434,7 +438,7 @@ fn files_of(path: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// FNV-1a, 64 bits.
+/// FNV-1a, 64 bits: tells tables of one run from those of another, and need not withstand forgery.
 #[derive(Clone, Copy, Debug)]
 struct FnvDigest(u64);
 

@@ -10,7 +10,7 @@ use tapeloop_error::internal::excerpt;
 use tapeloop_error::{Error, ErrorKind, Result};
 use tapeloop_files::shown;
 
-/// The most tables that a message or the summary names.
+/// The most tables that a message or the summary names; `run.json` has all.
 const TABLES_NAMED_MAX: usize = 10;
 
 /// What the rows of the annotations have matched in some inputs.
@@ -34,7 +34,7 @@ pub struct Matches {
 }
 
 impl Matches {
-    /// Adds the matches of later inputs.
+    /// Adds the matches of later inputs. What was found first stays.
     pub fn add(&mut self, later: Matches) {
         self.residues += later.residues;
         self.read.extend(&later.read);

@@ -30,7 +30,7 @@ enum ParquetColumnKind {
 /// Adds the rows of a file. `file_name` is the structure of rows that do not name one.
 ///
 /// # Errors
-/// The file cannot be read; a column or a row is wrong.
+/// [`ErrorKind::Config`](tapeloop_error::ErrorKind::Config): the file cannot be read, or a column or a row is wrong.
 pub(super) fn read(path: &Path, file_name: &str, all: &mut Loader<'_>) -> Result<()> {
     let unreadable = |error: parquet::errors::ParquetError| {
         Error::config(error.to_string())
@@ -40,6 +40,7 @@ pub(super) fn read(path: &Path, file_name: &str, all: &mut Loader<'_>) -> Result
         Error::config(error.to_string()).fix("write the table anew, and give one that can be read")
     };
     let mut file = open_file(path).map_err(unread)?;
+    // Before the reader, which a hostile footer would hold for an unbounded time.
     check_footer(&mut file).map_err(unread)?;
     let pages = file.try_clone().map_err(unread)?;
     let reader = SerializedFileReader::new(file).map_err(unreadable)?;
@@ -87,6 +88,7 @@ pub(super) fn read(path: &Path, file_name: &str, all: &mut Loader<'_>) -> Result
     let projection = ParquetType::group_type_builder(schema.name()).with_fields(fields.collect());
     let projection = projection.build().map_err(unreadable)?;
     let rows = reader.get_row_iter(Some(projection)).map_err(unreadable)?;
+    // The texts of a row's times, which its cells borrow.
     let mut times = vec![String::new(); needed.len()];
     for (number, row) in (1..).zip(rows) {
         let place = || format!("row {number}");
@@ -121,6 +123,7 @@ pub(super) fn read(path: &Path, file_name: &str, all: &mut Loader<'_>) -> Result
 }
 
 impl ParquetColumnKind {
+    /// The type that cells of the column have; `None` if they can be no cells.
     fn stated(self) -> Option<Type> {
         match self {
             ParquetColumnKind::Plain(plain) => Some(plain),
@@ -172,7 +175,7 @@ fn time_of(field: &Field, unit: TimeUnit) -> Option<String> {
     time.map(|time| format!("{time:?}"))
 }
 
-/// A value of a row as a cell.
+/// A value of a row as a cell; an error of kind `Config` for one that no cell holds.
 fn cell<'a>(name: &str, field: &'a Field) -> Result<Cell<'a>> {
     Ok(match field {
         Field::Null => Cell::Null,

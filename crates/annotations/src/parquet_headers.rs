@@ -10,7 +10,8 @@
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::ops::Range;
 
-/// Structs, lists and maps within each other. The headers of the format have up to 8.
+/// Structs, lists and maps within each other. The headers of the format have up to 8, and each takes some of the
+/// stack.
 const DEPTH_MAX: u32 = 32;
 /// The last bytes of a file: the length of the footer in 4 bytes, and `PAR1`.
 const TAIL_BYTES: u64 = 8;
@@ -108,6 +109,7 @@ impl<R: Read> CompactReader<R> {
         Ok((value >> 1) as i64 ^ -((value & 1) as i64))
     }
 
+    /// Skips bytes; an error if the input ends before.
     fn pass(&mut self, bytes: u64) -> io::Result<()> {
         if io::copy(&mut (&mut self.0).take(bytes), &mut io::sink())? == bytes {
             Ok(())
@@ -180,8 +182,8 @@ impl<R: Read> CompactReader<R> {
         }
     }
 
-    /// Skips `count` elements, each with a value of each of `kinds`: one for a list, key and value for a map. Each value takes at least a byte, so the
-    /// input's end bounds their number.
+    /// Skips `count` elements, each with a value of each of `kinds`: one for a list, key and value for a map. Each
+    /// value takes at least a byte, so the input's end bounds their number.
     fn skip_elements(&mut self, count: u64, kinds: &[u8], depth: u32) -> io::Result<()> {
         if depth > DEPTH_MAX {
             return Err(damaged_footer_error(

@@ -4,7 +4,8 @@ use memchr::{memchr, memchr_iter};
 use std::io::{BufRead, Read};
 use tapeloop_error::{Error, Result};
 
-/// The most bytes of a record, which may span lines.
+/// The most bytes of a record, which may span lines: a quote that is not closed, or a file without line breaks, would
+/// be read to its end.
 const RECORD_BYTES_MAX: usize = 1 << 20;
 
 /// The records of a table. Fields are trimmed; one in double quotes may hold separators, line
@@ -56,8 +57,8 @@ impl<R: BufRead> TextRecords<R> {
     /// The next record with a field that is not empty, and its first line, from 1.
     ///
     /// # Errors
-    /// The table cannot be read, or the record is too long or not UTF-8; the line comes with the
-    /// error.
+    /// [`ErrorKind::Config`](tapeloop_error::ErrorKind::Config): the table cannot be read, or the record is too long
+    /// or not UTF-8; the line comes with the error.
     pub(super) fn next(&mut self) -> Result<Option<(u64, RecordFields<'_>)>> {
         loop {
             self.record.clear();
@@ -93,6 +94,7 @@ impl<R: BufRead> TextRecords<R> {
 
     /// Appends a line to the record, with its end. Returns whether there was one.
     fn add_line(&mut self) -> Result<bool> {
+        // One byte more than a record may have shows that it is too long.
         let room = RECORD_BYTES_MAX + 1 - self.record.len();
         let mut reader = (&mut self.reader).take(room as u64);
         let read = reader.read_until(b'\n', &mut self.record);
@@ -110,7 +112,8 @@ impl<R: BufRead> TextRecords<R> {
         Ok(read > 0)
     }
 
-    /// Splits the record into its fields.
+    /// Splits the record into its fields. An error of kind `Config` for bytes that are not UTF-8, text behind a
+    /// closing quote, and a bare carriage return, which would join two lines.
     fn split(&mut self) -> Result<()> {
         self.text.clear();
         self.ends.clear();

@@ -24,6 +24,7 @@ pub(super) struct RowSet {
 }
 
 impl RowSet {
+    /// Adds a row.
     pub(super) fn insert(&mut self, row: u32) {
         *self.words.entry(row / WORD).or_default() |= 1 << (row % WORD);
     }
@@ -68,6 +69,7 @@ impl RowSet {
         })
     }
 
+    /// The word with this index, 0 if it has no row.
     fn word(&self, index: u32) -> u64 {
         let run = self.full.range(..=index).next_back();
         if run.is_some_and(|(_, &end)| index < end) {
@@ -109,6 +111,7 @@ fn words_of(rows: &Range<u32>) -> impl Iterator<Item = (u32, u64)> {
     })
 }
 
+/// The first row of a word with this index; `None` if it has none.
 fn first_row(index: u32, word: u64) -> Option<u32> {
     (word != 0).then(|| index * WORD + word.trailing_zeros())
 }

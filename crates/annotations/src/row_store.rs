@@ -11,7 +11,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::io::Write;
 use tapeloop_error::{Context, Error, Result};
 
-/// Bytes of rows that stay in memory.
+/// Bytes of rows that stay in memory: a million rows or so, with which most runs need no file.
 const MEMORY_BYTES_MAX: usize = 64 << 20;
 
 /// The most runs. The index of this many runs has 384 MiB.
@@ -151,6 +151,7 @@ impl StoreWriter {
         let added = (self.buffer.len() - start) as u64;
         let run = self.runs.last_mut().expect("a run was begun");
         let bytes = u64::from(run.bytes) + added;
+        // Checked first, so that they fit 32 bits.
         self.limits.check_structure(bytes, structure)?;
         run.bytes = bytes as u32;
         self.rows += 1;
@@ -173,7 +174,8 @@ impl StoreWriter {
         Ok(())
     }
 
-    /// Moves the rows in memory to the file.
+    /// Moves the rows in memory to the file, which is made if there is none. An error of kind `Io` names the
+    /// folder of temporary files.
     fn spill(&mut self) -> Result<()> {
         let mut write = || {
             let file = match &mut self.file {

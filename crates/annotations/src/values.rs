@@ -122,7 +122,7 @@ impl TypeFinder {
     }
 }
 
-/// The type that holds the values of both.
+/// The type that holds the values of both; `None` if none does.
 fn wider(a: Type, b: Type) -> Option<Type> {
     use Type::{Double, Integer, Long, Real};
     match (a, b) {
@@ -144,7 +144,7 @@ impl Type {
 }
 
 impl<'a> Cell<'a> {
-    /// The flag of a cell in a column of flags.
+    /// The flag of a cell in a column of flags; `None` for null.
     pub(super) fn flag(self) -> Option<bool> {
         match self {
             Cell::Flag(flag) => Some(flag),
@@ -153,7 +153,7 @@ impl<'a> Cell<'a> {
         }
     }
 
-    /// The number of a cell in a column of integers.
+    /// The number of a cell in a column of integers; `None` for null.
     pub(super) fn integer(self) -> Option<i64> {
         match self {
             Cell::Integer(integer) => Some(integer),
@@ -186,6 +186,7 @@ impl<'a> Cell<'a> {
             Cell::Null => "null".into(),
             Cell::Flag(flag) => flag.to_string().into(),
             Cell::Integer(integer) => integer.to_string().into(),
+            // Up to 1e15 a whole number is shown as it was written, not as `52.0`.
             Cell::Real(real) if real.fract() == 0.0 && real.abs() < 1e15 => real.to_string().into(),
             Cell::Real(real) => format!("{real:?}").into(),
             Cell::Text(text) => text.into(),
@@ -218,7 +219,7 @@ fn integer_of(text: &str) -> Option<i64> {
     text.parse().ok()
 }
 
-/// A finite number, in decimals or with an exponent.
+/// A finite number, in decimals or with an exponent. With leading zeros it is a name, such as `00.5`.
 fn real_of(text: &str) -> Option<f64> {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     let bytes = digits.as_bytes();

@@ -3,17 +3,18 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Characters of an excerpt.
+/// Characters of an excerpt: a line of a terminal.
 const EXCERPT_CHARS_MAX: usize = 80;
 
-/// Bytes of a message, of a fix, and of each place of an error. Compilers write the longest ones.
+/// Bytes of a message, of a fix, and of each place of an error, so that a text of a file or a compiler cannot fill
+/// memory or a log. Compilers write the longest ones.
 const MESSAGE_BYTES_MAX: usize = 16_384;
 
 /// An excerpt of a file for a message: the first 80 characters of [`printable`] text, followed by
 /// `...` if there are more.
 pub fn excerpt(text: impl AsRef<[u8]>) -> String {
     let text = text.as_ref();
-    // A character has at most 4 bytes.
+    // A character has at most 4 bytes, and one more shows that there is more.
     let start = &text[..text.len().min(4 * EXCERPT_CHARS_MAX + 4)];
     let start = printable(start);
     match start.char_indices().nth(EXCERPT_CHARS_MAX) {

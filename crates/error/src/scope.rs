@@ -42,7 +42,7 @@ impl ErrorScope {
             ErrorKind::OutOfMemory => ErrorScope::Graph,
             ErrorKind::Device => match code {
                 Some(code) if Code::of(code).loses_context => ErrorScope::Device,
-                // Captures and updates of graphs.
+                // Captures and updates of graphs: the stream and the context go on.
                 Some(900..=910 | 918) => ErrorScope::Graph,
                 Some(_) => ErrorScope::Batch,
                 None => ErrorScope::Device,

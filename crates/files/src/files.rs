@@ -24,7 +24,8 @@ pub enum Existing {
 /// opened here.
 ///
 /// # Errors
-/// A link, a FIFO, a device or a folder has the name, or the file cannot be opened.
+/// [`ErrorKind::Usage`](error::ErrorKind::Usage): a link, a FIFO, a device or a folder has the name.
+/// [`ErrorKind::Io`](error::ErrorKind::Io): the file cannot be opened.
 pub fn open_to_write(path: &Path, existing: Existing) -> Result<File> {
     let place = || shown(path);
     if existing != Existing::Refused {
@@ -124,6 +125,7 @@ impl Drop for Temporary {
     fn drop(&mut self) {
         // After a rename the temporary name may belong to another program's file.
         if !self.is_renamed {
+            // A file that stays is in the way of nothing: `unused` takes another name, and a run clears its folder.
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -185,7 +187,7 @@ pub fn check_name(path: &Path) -> Result<()> {
     checked.within(place)
 }
 
-/// Refuses what is no regular file.
+/// An error of kind `Usage` for what is no regular file: writing to it would destroy or feed something else.
 fn check_kind(found: &fs::Metadata) -> Result<()> {
     if found.is_file() {
         return Ok(());

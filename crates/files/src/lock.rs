@@ -14,7 +14,8 @@ pub const LOCK: &str = ".tapeloop.lock";
 /// empty.
 ///
 /// # Errors
-/// Another run holds the lock, or the file cannot be opened for writing.
+/// [`ErrorKind::Usage`](tapeloop_error::ErrorKind::Usage): another run holds the lock.
+/// [`ErrorKind::Io`](tapeloop_error::ErrorKind::Io): the file cannot be opened for writing.
 pub fn lock(path: &Path) -> Result<File> {
     let file = open_to_write(path, Existing::Kept)?;
     match file.try_lock() {

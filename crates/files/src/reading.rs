@@ -7,10 +7,11 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// The longest time in which a program has to open a FIFO for writing.
+/// The longest time in which a program has to open a FIFO for writing: a shell's does at once, and without any the
+/// wait would never end.
 const WRITER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The time between two looks at a FIFO that is empty.
+/// The time between two looks at a FIFO that is empty: little next to starting the program that writes.
 const EMPTY_FOR: Duration = Duration::from_millis(2);
 
 /// Opens a regular file. Opening never waits, as it would for a FIFO.
@@ -46,6 +47,7 @@ pub fn open_stream(path: &Path) -> io::Result<Stream> {
     })
 }
 
+/// Opens without waiting for a program that writes to a FIFO; regular files do not care.
 fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);

@@ -75,7 +75,8 @@ pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     let compared = known.iter().copied();
     let compared = compared.filter(|key| key.len() <= NAME_BYTES_MAX);
     let near = compared.min_by_key(|key| distance(key))?;
-    // Names that differ in more than a third of the letters are different words.
+    // Names that differ in more than a third of the letters are different words. A third is a choice: a typing
+    // error changes one or two letters.
     let most = near.len().max(name.len()).div_ceil(3);
     (distance(near) <= most).then_some(near)
 }

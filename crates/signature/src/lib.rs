@@ -110,10 +110,11 @@ impl fmt::Display for SignatureError {
     }
 }
 
-/// The most parameters of a kernel. CUDA takes up to 32,764 bytes of them.
+/// The most parameters of a kernel, so that a macro cannot make millions of them. CUDA takes up to 32,764 bytes, and
+/// so fewer than this of any type but small numbers.
 const PARAMETERS_MAX: usize = 1024;
 
-/// How deeply structs may be nested.
+/// How deeply structs may be nested: one that contains itself ends there.
 const NESTING_MAX: usize = 8;
 
 type Result<T> = std::result::Result<T, SignatureError>;
@@ -268,7 +269,8 @@ impl Declarations {
         }))
     }
 
-    /// The tokens between the parentheses that open at `position`, which moves past them.
+    /// The tokens between the parentheses that open at `position`, which moves past them; `None` if none
+    /// open there or they do not close.
     fn group(&self, position: &mut usize) -> Option<&[Token]> {
         let (start, mut depth) = (*position + 1, 0);
         while let Some(token) = self.tokens.get(*position) {
@@ -355,7 +357,7 @@ struct Declarator {
     pointer: Option<PointerAccess>,
 }
 
-/// Reads `const T* name`.
+/// Reads `const T* name`. The error names what a kernel cannot take.
 fn declare(tokens: &[Token]) -> Result<Declarator> {
     let stars = tokens
         .iter()

@@ -18,7 +18,8 @@ pub struct StructLayout {
     pub pointers: Vec<(usize, PointerAccess, CudaType)>,
 }
 
-/// The largest struct in bytes that is laid out. As a value CUDA takes far less.
+/// The largest struct in bytes that is laid out, so that sizes of nested arrays do not overflow. As a value CUDA
+/// takes far less.
 const BYTES_MAX: usize = 1 << 24;
 
 /// Where the last pointer of a struct ends at the most, in bytes: each pointer is listed, and CUDA takes

@@ -20,7 +20,8 @@ const CELL_BYTES: u32 = 48;
 /// Bytes of the two markers of a record.
 const MARKERS_BYTES: u64 = 8;
 
-/// Bytes of the title; programs write some lines of 80.
+/// The most bytes of the title, of which programs write some lines of 80: it is skipped, and a longer one shows that
+/// the file is damaged.
 const TITLE_BYTES_MAX: u32 = 1 << 20;
 
 /// The unit of time of CHARMM (AKMA) in picoseconds.
@@ -81,6 +82,7 @@ impl FortranRecords<'_> {
     }
 
     /// Skips the next record, which has at most `max` bytes. Returns where its bytes start, and their number.
+    /// An error of kind `Input` for a longer record, or one whose two markers differ.
     fn skip(&mut self, max: u32) -> Result<(u64, u32)> {
         let (start, bytes) = (self.offset + 4, self.word(self.offset)?);
         let damaged_record = |defect| Err(damaged_error("the record", self.offset, defect));
@@ -133,13 +135,14 @@ impl Dcd {
             offset: 0,
         };
         let start = records.take(START_BYTES)?;
+        // The words follow `CORD`. The last says which program wrote the file: X-PLOR leaves it 0.
         let from_word = |word: usize| &start[4 + 4 * word..];
         let word = |number: usize| word_of(from_word(number), is_big_endian);
         let is_charmm = word(19) != 0;
         let delta = if is_charmm {
             f64::from(f32::from_bits(word(9)))
         } else {
-            // X-PLOR writes 64 bits.
+            // X-PLOR writes 64 bits, and neither cells nor a fourth axis.
             let bits = from_word(9)[..8].try_into().expect("eight bytes");
             f64::from_bits(if is_big_endian {
                 u64::from_be_bytes(bits)
@@ -219,6 +222,7 @@ impl Dcd {
         self.cell_bytes() + axes * axis
     }
 
+    /// Bytes of the record of the cell of a frame, 0 if there is none.
     fn cell_bytes(&self) -> u64 {
         if self.has_cell {
             MARKERS_BYTES + u64::from(CELL_BYTES)

@@ -48,7 +48,7 @@ impl TrajectoryFile {
     }
 }
 
-/// Refuses frames of another number of atoms than the topology has.
+/// An error of kind `Input` for frames of another number of atoms than the topology has.
 pub(super) fn check_atoms(atoms: u64, topology: u32) -> Result<()> {
     if atoms == u64::from(topology) {
         return Ok(());

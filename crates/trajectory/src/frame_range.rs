@@ -20,7 +20,9 @@ impl FrameRange {
         step: 1,
     };
 
+    /// Whether the frame with this number is in the range.
     pub(super) fn contains(self, frame: u32) -> bool {
+        // Asked last, as no earlier frame may be subtracted from.
         let is_on_step = |start: u32| (frame - start).is_multiple_of(self.step);
         frame >= self.start && !self.ends_before(frame) && is_on_step(self.start)
     }

@@ -117,7 +117,7 @@ fn packed_size(frame: &[u8]) -> Option<(u64, u64)> {
 }
 
 thread_local! {
-    // Each thread keeps the memory that it unpacks into.
+    // Each thread keeps the memory that it unpacks into, as most frames of a run have one size.
     static UNPACKED: RefCell<(molly::Frame, Vec<u8>)> = RefCell::default();
 }
 
