@@ -132,7 +132,9 @@ impl Declarations {
         }
         let mut parts = split(tokens, ',');
         let first = parts.next().unwrap_or_default();
-        let words = first
+        // The name is the last word before an array's length, which may be a word too.
+        let bracket = first.iter().position(|token| token.is('['));
+        let words = first[..bracket.unwrap_or(first.len())]
             .iter()
             .rposition(|token| token.word().is_some())
             .unwrap_or(0);

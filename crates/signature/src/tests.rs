@@ -232,6 +232,15 @@ fn attributes_before_the_name_are_no_parameters() {
 }
 
 #[test]
+fn members_follow_an_array_in_one_declaration() {
+    let text = "constexpr int N = 3; struct S { float a[N], b, *c; };";
+    let layout = Declarations::parse(text).layout("S", 1).unwrap();
+    let pointer = CudaType::Number(Number::F32);
+    assert_eq!(layout.pointers, [(16, PointerAccess::Write, pointer)]);
+    assert_eq!((layout.bytes, layout.align), (24, 8));
+}
+
+#[test]
 fn pointers_are_listed_as_far_as_a_kernel_can_be_passed_them() {
     let layout = |count: u32| {
         Declarations::parse(&format!("struct S {{ float* a[{count}]; }};")).layout("S", 1)
