@@ -349,10 +349,11 @@ impl NamedChains {
 fn names_of_chains(structure: &Structure) -> Vec<Vec<&str>> {
     let chains = structure.chains.iter();
     let authors: HashSet<&str> = chains.map(|chain| &*chain.auth_asym_id).collect();
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let original = |name: &'_ str| -> Option<usize> {
         let (original, number) = name.rsplit_once('-')?;
         let is_copy = structure.assembly == Assembly::First
-            || (number.bytes().all(|byte| byte.is_ascii_digit()) && authors.contains(original));
+            || (is_number(number) && authors.contains(original));
         is_copy.then_some(original.len())
     };
     let chains = structure
@@ -519,4 +520,24 @@ fn describe(all: &LoadedTables, structure: &str, row: &AnnotationRow<'_, '_>) ->
         (_, code) => format!(", chain {chain}, residue {number}{}", char::from(code)),
     };
     format!("{file}:{}: {structure}{model}{residue}", row.line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tapeloop_structure::Chain;
+
+    #[test]
+    fn a_chain_is_a_copy_only_with_a_number_behind_the_name_of_another() {
+        let chains = ["A", "A-2", "A-", "B-x"].map(|name| Chain {
+            auth_asym_id: name.into(),
+            ..Chain::default()
+        });
+        let structure = Structure {
+            chains: chains.into(),
+            ..Structure::default()
+        };
+        let expected: [&[&str]; 4] = [&["A"], &["A-2", "A"], &["A-"], &["B-x"]];
+        assert_eq!(names_of_chains(&structure), expected);
+    }
 }
