@@ -422,7 +422,7 @@ impl PackedColumns {
         };
         let (checks, first) = (strings(found, "check"), strings(found, "first"));
         let counts = values::<UInt32Type>(found, "count");
-        for index in lists.range(row).take(Check::ALL.len()) {
+        for index in lists.range(row) {
             let check = Check::ALL
                 .iter()
                 .find(|check| check.name() == checks.value(index));

@@ -1,14 +1,16 @@
 use super::columns::PackedColumns;
 use super::rows::RowBuilders;
-use super::schema::{check, schema};
+use super::schema::{check, fields_of, schema};
 use super::*;
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ListArray, RecordBatch, StructArray};
+use arrow_array::{Array, ArrayRef, ListArray, RecordBatch, StringArray, StructArray, UInt32Array};
+use arrow_buffer::OffsetBuffer;
 use arrow_schema::{Field, Schema};
 use std::sync::Arc;
 use tapeloop_error::{Error, ErrorKind, Result};
 use tapeloop_structure::{
-    Channel, LooseSpan, MISSING, ReadLimits, ReadOptions, Reader, Structure, Truncation, Uniprot,
+    Channel, Check, LooseSpan, MISSING, ReadLimits, ReadOptions, Reader, Structure, Truncation,
+    Uniprot,
 };
 
 fn sample(name: &str) -> Structure {
@@ -255,6 +257,38 @@ fn files_of_earlier_programs_have_no_positions_in_seqres_and_no_names_of_atoms()
         }
         assert!(read == earlier && !structure.atom_name.is_empty());
     }
+}
+
+#[test]
+fn findings_that_only_a_later_program_has_hide_no_others() {
+    let schema = Arc::new(schema(&SetSettings::default()));
+    let mut rows = RowBuilders::default();
+    rows.add(0, "x.pdb", Ok(&sample("1ubi.pdb")));
+    let batch = rows.finish(&schema).unwrap();
+    let mut names: Vec<String> = Check::ALL
+        .iter()
+        .map(|check| format!("later_{}", check.name()))
+        .collect();
+    names.push(Check::Truncated.name().to_owned());
+    let count = names.len();
+    let items: Vec<ArrayRef> = vec![
+        Arc::new(StringArray::from(names)),
+        Arc::new(UInt32Array::from(vec![5; count])),
+        Arc::new(StringArray::from(vec!["here"; count])),
+    ];
+    let index = schema.index_of("findings").unwrap();
+    let data_type = schema.field(index).data_type();
+    let items = StructArray::new(fields_of(data_type), items, None);
+    let item = Arc::new(Field::new_list_field(items.data_type().clone(), false));
+    let lists = OffsetBuffer::from_lengths([count]);
+    let mut columns = batch.columns().to_vec();
+    columns[index] = Arc::new(ListArray::new(item, lists, Arc::new(items), None));
+    let batch = RecordBatch::try_new(schema, columns).unwrap();
+    let columns = PackedColumns::new(batch).unwrap();
+    let limits = ReadLimits::default();
+    let read = columns.structures(0..1, &limits).unwrap().remove(0);
+    assert_eq!(read.findings.iter().count(), 1);
+    assert_eq!(read.findings.count(Check::Truncated), 5);
 }
 
 #[test]
