@@ -14,7 +14,7 @@ const UNREADABLE: [(&[&str], &str, &str); 10] = [
             "gro", "mol2", "sdf", "mol", "xyz", "pqr", "psf", "top", "crd",
         ],
         "a file without the records of PDB or mmCIF",
-        "convert it, for example with gemmi or Open Babel",
+        "convert it, for example with MDAnalysis or Open Babel",
     ),
     (
         &["xtc", "dcd"],
