@@ -492,22 +492,16 @@ impl Iterator for Sources {
 
     fn next(&mut self) -> Option<Source> {
         loop {
-            if !self.open.is_empty() {
-                if let Some(source) = self.step() {
-                    return Some(source);
-                }
-                if self.open.is_empty()
-                    && self.current.1 == self.named()
-                    && let Some(source) = self.nothing_found()
-                {
-                    return Some(source);
-                }
-                continue;
+            let source = if self.open.is_empty() {
+                let item = self.items.next()?;
+                self.start(&item)
+            } else {
+                self.step()
+            };
+            if source.is_some() {
+                return source;
             }
-            let item = self.items.next()?;
-            if let Some(source) = self.start(&item) {
-                return Some(source);
-            }
+            // At the end of an item that named no input, not even one that an earlier item had named.
             if self.open.is_empty()
                 && self.current.1 == self.named()
                 && let Some(source) = self.nothing_found()
