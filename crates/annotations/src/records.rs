@@ -193,7 +193,7 @@ struct QuoteState {
 }
 
 impl QuoteState {
-    /// Whether a quoted field goes on behind this line of the record.
+    /// Whether a quoted field goes on behind this line of the record, which the state keeps for the next line.
     fn are_open_after(&mut self, line: &[u8], separator: u8) -> bool {
         let mut rest = line;
         loop {

@@ -321,7 +321,7 @@ impl RowStore {
         Ok((name, bytes))
     }
 
-    /// The bytes of a run of rows, which are read if they are in the temporary file.
+    /// The bytes of a run of rows, which are read if they are in the temporary file: an error of kind `Io` names it.
     fn bytes(&self, run: RowRun) -> Result<Cow<'_, [u8]>> {
         let length = run.bytes as usize;
         match &self.storage {

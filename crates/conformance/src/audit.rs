@@ -127,6 +127,7 @@ pub fn a_struct_brings_values_buffers_and_declared_memory_to_its_kernel(
             assert_eq!(found, gather.expected(scale, 1.0), "{policy:?}");
         }
         let audit = slot.executor.audit(0).unwrap();
+        // The struct has three pointers.
         assert!(audit.addresses >= 3 && audit.out_of_reach.is_empty());
     }
 }

@@ -1,10 +1,10 @@
-//! A child of this process that a fork makes.
+//! A child of this process that a fork makes, for tests of what a library leaves to a process without its threads.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::Read;
 use std::os::fd::FromRawFd;
 
-/// How long a child may take.
+/// How long a child may take: far longer than any does, as a child that waits for a thread of its parent never ends.
 const TIMEOUT_S: i64 = 60;
 
 /// Runs `work` in a child process, which has this thread alone and ends after it.
@@ -40,6 +40,7 @@ pub fn in_child(work: impl FnOnce() -> Result<(), String>) {
         tv_sec: TIMEOUT_S,
         tv_nsec: 0,
     };
+    // Before reading, which would wait for a child that hangs. The text is shorter than what a pipe holds.
     let ready = poll(&mut [PollFd::new(&reader, PollFlags::IN)], Some(&timeout)).unwrap();
     // SAFETY: the child is this function's own, and not waited for yet.
     unsafe { libc::kill(child, libc::SIGKILL) };

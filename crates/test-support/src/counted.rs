@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 
-/// Set in the process whose instructions are counted.
+/// Set in the process whose instructions are counted, which must not start another.
 const COUNTED: &str = "TAPELOOP_TEST_COUNTED";
 
 /// [`counted`], by the name that callgrind knows.

@@ -115,6 +115,7 @@ impl EmptySlot {
         }
     }
 
+    /// The operations of a graph of this slot.
     fn ops(&mut self, graph: GraphId) -> &mut Vec<Op> {
         let mut graphs = self.graphs.iter_mut();
         &mut graphs.find(|(id, _)| *id == graph).expect("made here").1
@@ -139,6 +140,7 @@ unsafe impl DeviceSlot for EmptySlot {
 
     #[inline]
     fn addresses(&self, buffer: BufferId) -> Addresses {
+        // Nothing is there; the buffers only must not overlap, nor host and device.
         let device = (buffer.index() as u64 + 1) << 32;
         Addresses {
             device,

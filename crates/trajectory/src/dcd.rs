@@ -187,6 +187,7 @@ impl Dcd {
         let free = free.chunks_exact(4);
         let count = free.len() as u32;
         for (index, atom) in (0..).zip(free) {
+            // 0, which names no atom, becomes a number that is too large.
             let atom = word_of(atom, self.is_big_endian).wrapping_sub(1);
             let Some(place) = place.get_mut(atom as usize) else {
                 return Err(damaged_error(

@@ -134,6 +134,7 @@ impl<S: Benchmark> RingRunner<S> {
             visit(&slot)?;
             ready.push(self.check_outputs(slot)?);
         }
+        // Not before, or `make_ready` could take one of these slots for a batch of another.
         self.put_free(ready);
         Ok(())
     }

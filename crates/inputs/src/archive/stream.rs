@@ -117,12 +117,15 @@ impl Piped {
     /// All bytes of the pipe, and their share of the budget.
     ///
     /// # Errors
-    /// The pipe cannot be read, or has more text than the limit.
+    /// [`ErrorKind::Io`](tapeloop_error::ErrorKind::Io) or [`ErrorKind::Input`](tapeloop_error::ErrorKind::Input): the
+    /// pipe cannot be read or is damaged. [`ErrorKind::Capacity`](tapeloop_error::ErrorKind::Capacity): it has more
+    /// text than the limit.
     pub(crate) fn read_all(self, options: &ArchiveOptions) -> Result<(Vec<u8>, BudgetShare)> {
         let limits = &options.limits;
         let mut share = BudgetShare::new(Some(Arc::clone(&options.budget)));
         let mut bytes = Vec::new();
         let max = u64::from(limits.text_bytes_max);
+        // A pipe states no size. One byte more than the limit fails the check.
         share.fill(&mut bytes, self.stream, 0, max, pipe_error)?;
         limits.check_text(bytes.len() as u64)?;
         Ok((bytes, share))

@@ -137,7 +137,8 @@ impl SetWriter {
     /// Completes the files and gives them their names.
     ///
     /// # Errors
-    /// A file cannot be written or renamed.
+    /// [`ErrorKind::Io`](tapeloop_error::ErrorKind::Io): a file cannot be written or renamed.
+    /// [`ErrorKind::Usage`](tapeloop_error::ErrorKind::Usage): another process has made a file of its name.
     pub fn finish(mut self) -> Result<()> {
         self.end_file(false)?;
         // In order, so that a kill in between leaves a set whose last file says that another is missing.
