@@ -153,7 +153,7 @@ impl TableColumns {
     /// The structure of a row. `file_name` is its name if no column has it.
     ///
     /// # Errors
-    /// The cell is no text, or empty.
+    /// Of kind `Config`: the cell is no text, or empty.
     pub(super) fn structure<'a>(&self, row: &[Cell<'a>], file_name: &'a str) -> Result<&'a str> {
         let structure = match self.structure {
             Some(column) => text(row[column], "structure")?,
@@ -171,7 +171,7 @@ impl TableColumns {
     /// What a row describes.
     ///
     /// # Errors
-    /// A cell that does not hold what its column needs.
+    /// Of kind `Config`: a cell does not hold what its column needs.
     pub(super) fn key<'a>(&self, row: &[Cell<'a>]) -> Result<RowKey<'a>> {
         let model = self.model.map_or(Ok(None), |column| model(row[column]))?;
         let Some((chain, number)) = self.residue else {
@@ -237,7 +237,7 @@ fn quoted(text: &str) -> String {
 /// Checks the number of columns, of one table or of all.
 ///
 /// # Errors
-/// Fails for more than [`COLUMNS_MAX`] columns.
+/// Of kind `Config` for more than [`COLUMNS_MAX`] columns.
 pub(super) fn check_count(columns: usize) -> Result<()> {
     if columns <= COLUMNS_MAX {
         return Ok(());
@@ -251,7 +251,7 @@ pub(super) fn check_count(columns: usize) -> Result<()> {
 /// Checks the length of a text in a cell.
 ///
 /// # Errors
-/// Fails for a text of more than [`TEXT_BYTES_MAX`] bytes.
+/// Of kind `Config` for a text of more than [`TEXT_BYTES_MAX`] bytes.
 pub(super) fn check_length(text: &str) -> Result<()> {
     if text.len() <= TEXT_BYTES_MAX {
         return Ok(());
@@ -341,7 +341,7 @@ fn model(cell: Cell<'_>) -> Result<Option<i32>> {
 /// A channel's value, NaN for none.
 ///
 /// # Errors
-/// The cell is not a number of 32 bits.
+/// Of kind `Config`: the cell is not a number of 32 bits.
 pub(super) fn channel_value(cell: Cell<'_>) -> Result<f32> {
     let value = match cell {
         Cell::Null => return Ok(f32::NAN),

@@ -26,7 +26,7 @@ const VARIANTS_AT_ONCE: usize = 4096;
 /// counts in the matches, and is no error.
 ///
 /// # Errors
-/// The rows cannot be read.
+/// Of kind `Io`: the rows cannot be read.
 pub(super) fn attach(all: &LoadedTables, name: &str, models: &mut [Structure]) -> Result<Matches> {
     let StructureAnnotationRows {
         runs,
@@ -127,7 +127,7 @@ pub(super) fn attach(all: &LoadedTables, name: &str, models: &mut [Structure]) -
 /// The columns of the tables of structures and of residues of a model of the structure `name`.
 ///
 /// # Errors
-/// The rows cannot be read.
+/// Of kind `Io`: the rows cannot be read.
 pub(super) fn join(all: &LoadedTables, name: &str, structure: &Structure) -> Result<Joined> {
     let (slots, kinds) = slots(all, &[Level::Structures, Level::Residues]);
     let runs = if kinds.iter().all(Vec::is_empty) {
@@ -186,7 +186,7 @@ pub(super) fn join(all: &LoadedTables, name: &str, structure: &Structure) -> Res
 /// is none.
 ///
 /// # Errors
-/// The rows cannot be read, or `take` fails.
+/// Of kind `Io`: the rows cannot be read. Or the error of `take`.
 pub(super) fn variants(
     all: &LoadedTables,
     name: &str,
@@ -487,7 +487,7 @@ impl<'a> VariantChunk<'a> {
 /// Describes the rows of these indices among all rows, which ascend.
 ///
 /// # Errors
-/// The rows cannot be read.
+/// Of kind `Io`: the rows cannot be read.
 pub(super) fn describe_rows(all: &LoadedTables, indices: &[u32]) -> Result<Vec<String>> {
     let mut described = Vec::new();
     let runs = all.store.runs_of(indices)?;

@@ -52,8 +52,9 @@ impl Annotations {
     /// bytes.
     ///
     /// # Errors
-    /// A table cannot be read, which names the line or row; no table has one of the columns; a limit
-    /// is exceeded.
+    /// [`ErrorKind::Config`](tapeloop_error::ErrorKind::Config): a table cannot be read, which names the line or
+    /// row; no table has one of the columns; a limit is exceeded.
+    /// [`ErrorKind::Io`](tapeloop_error::ErrorKind::Io): the temporary file cannot be written.
     pub fn load(
         paths: &[PathBuf],
         channels: Vec<String>,
@@ -100,7 +101,7 @@ impl Annotations {
     /// Gives the `models` of the structure `name` their channels, and finds the rows that match.
     ///
     /// # Errors
-    /// The rows cannot be read.
+    /// [`ErrorKind::Io`](tapeloop_error::ErrorKind::Io): the rows cannot be read.
     pub fn attach(&self, name: &str, models: &mut [Structure]) -> Result<Matches> {
         let is_large = self.loaded.store.bytes_of(name) > TOGETHER_BYTES_MAX;
         let lock = || self.large.lock().unwrap_or_else(PoisonError::into_inner);
@@ -111,7 +112,7 @@ impl Annotations {
     /// What a model of the structure `name` gets in the tables of structures and of residues.
     ///
     /// # Errors
-    /// The rows cannot be read.
+    /// [`ErrorKind::Io`](tapeloop_error::ErrorKind::Io): the rows cannot be read.
     pub fn join(&self, name: &str, structure: &Structure) -> Result<Joined> {
         join::join(&self.loaded, name, structure)
     }
@@ -120,7 +121,7 @@ impl Annotations {
     /// thousand at a time.
     ///
     /// # Errors
-    /// The rows cannot be read, or `take` fails.
+    /// [`ErrorKind::Io`](tapeloop_error::ErrorKind::Io): the rows cannot be read. Or the error of `take`.
     pub fn variants(
         &self,
         name: &str,

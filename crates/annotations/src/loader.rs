@@ -51,8 +51,8 @@ pub(super) struct OpenTable {
 /// Reads the tables in `paths`, which are files and folders. All rows may have `bytes_max` bytes.
 ///
 /// # Errors
-/// A table cannot be read, which names the line or row; no table has one of the columns; a limit is
-/// exceeded.
+/// Of kind `Config`: a table cannot be read, which names the line or row; no table has one of the columns; a limit
+/// is exceeded. `Io`: the temporary file cannot be written.
 pub(super) fn load(
     paths: &[PathBuf],
     channels: Vec<String>,
@@ -176,7 +176,7 @@ impl Loader<'_> {
     /// index among all.
     ///
     /// # Errors
-    /// The columns do not identify rows, or have another type than in another table.
+    /// Of kind `Config`: the columns do not identify rows, or have another type than in another table.
     pub(super) fn begin(
         &mut self,
         names: &[&str],

@@ -118,7 +118,7 @@ impl StoreWriter {
     /// Adds a row of a structure; `encode` appends its bytes.
     ///
     /// # Errors
-    /// A limit is exceeded, or the temporary file cannot be written.
+    /// Of kind `Config`: a limit is exceeded. `Io`: the temporary file cannot be written.
     pub(super) fn add(&mut self, structure: &str, encode: impl FnOnce(&mut Vec<u8>)) -> Result<()> {
         if self.rows == self.limits.rows_max {
             let text = format!(
@@ -199,7 +199,7 @@ impl StoreWriter {
     /// The store of all rows that were added.
     ///
     /// # Errors
-    /// A structure has too many rows, or the temporary file cannot be written.
+    /// Of kind `Config`: a structure has too many rows. `Io`: the temporary file cannot be written.
     pub(super) fn finish(mut self) -> Result<RowStore> {
         if self.file.is_some() {
             self.spill()?;
@@ -250,7 +250,7 @@ impl RowStore {
     /// The rows of a structure.
     ///
     /// # Errors
-    /// The temporary file cannot be read.
+    /// Of kind `Io`: the temporary file cannot be read.
     pub(super) fn find(&self, structure: &str) -> Result<StructureAnnotationRows<'_>> {
         let mut found = StructureAnnotationRows::default();
         for run in self.runs_like(structure) {
@@ -267,7 +267,7 @@ impl RowStore {
     /// For each of `rows`, which are ascending, the run that has it. Visits every run once.
     ///
     /// # Errors
-    /// The temporary file cannot be read.
+    /// Of kind `Io`: the temporary file cannot be read.
     pub(super) fn runs_of(&self, rows: &[u32]) -> Result<Vec<NamedRun<'_>>> {
         // By row: the last run that starts after the previous row and not after this one.
         let mut last: Vec<Option<&RowRun>> = vec![None; rows.len()];

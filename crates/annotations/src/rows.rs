@@ -45,7 +45,7 @@ impl AnnotationRow<'_, '_> {
 /// Passes each row to `visit`, in the order of the tables.
 ///
 /// # Errors
-/// The temporary file is damaged, or `visit` fails.
+/// Of kind `Io`: the temporary file is damaged. Or the error of `visit`.
 pub(super) fn visit_rows<'a>(
     all: &LoadedTables,
     runs: &'a RowRuns<'_>,

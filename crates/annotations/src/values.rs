@@ -57,7 +57,7 @@ impl TypeFinder {
     /// Adds the type that a file of Parquet states.
     ///
     /// # Errors
-    /// Other files state a type that no type holds together with this one.
+    /// Of kind `Config`: other files state a type that no type holds together with this one.
     pub(super) fn add_stated(&mut self, stated: Type) -> Result<()> {
         let before = self.stated.unwrap_or(stated);
         self.stated = Some(wider(before, stated).ok_or_else(|| {
@@ -97,7 +97,7 @@ impl TypeFinder {
     /// The type of the column, once all cells have been added.
     ///
     /// # Errors
-    /// Parquet states numbers or flags, and a table in text has others.
+    /// Of kind `Config`: Parquet states numbers or flags, and a table in text has others.
     pub(super) fn column_type(&self) -> Result<Type> {
         let inferred = match self.inferred {
             InferredType::Nothing => return Ok(self.stated.unwrap_or(Type::Text)),

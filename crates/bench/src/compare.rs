@@ -446,7 +446,8 @@ impl Comparison {
     }
 
     /// The change of the machine, if all points changed as other programs or the limits did: their median
-    /// within 3% of it, and each, with its own noise, within 10% of that.
+    /// within 3% of it, little beyond the floor of 2%, and each, with its own noise, within the 10% that a
+    /// comparison must detect.
     fn machine_moved(&self) -> Option<f64> {
         let ratios: Vec<f64> = self.points.iter().filter_map(|point| point.ratio).collect();
         let all = median(&ratios)?;

@@ -35,7 +35,8 @@ impl Code {
         TABLE.lines().skip(1).filter_map(Code::parse)
     }
 
-    /// The entry of a number; for an unknown number an entry that says so.
+    /// The entry of a number; for an unknown number an entry that says so, and counts the context as lost: work on one
+    /// that is lost would fail for other reasons.
     pub fn of(raw: i32) -> Code {
         Code::all()
             .find(|code| code.raw == raw)

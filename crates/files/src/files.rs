@@ -61,7 +61,7 @@ impl Temporary {
     /// Creates a file next to `path`, under the first name `.tapeloop-N.tmp` that is free.
     ///
     /// # Errors
-    /// The file cannot be created.
+    /// [`ErrorKind::Io`](tapeloop_error::ErrorKind::Io): the file cannot be created.
     pub fn unused(path: &Path) -> Result<(Self, File)> {
         let mut number = 0u32;
         loop {
@@ -76,7 +76,8 @@ impl Temporary {
     /// folders, which a run has locked and cleared.
     ///
     /// # Errors
-    /// A file has the name already, or the file cannot be created.
+    /// [`ErrorKind::Io`](tapeloop_error::ErrorKind::Io): a file has the name already, or the file cannot be
+    /// created.
     pub fn fixed(path: &Path) -> Result<(Self, File)> {
         let temporary = temporary_name(path);
         let is_there = |error: &Error| error.io_kind() == Some(ErrorKind::AlreadyExists);
@@ -142,7 +143,8 @@ pub fn temporary_name(path: &Path) -> PathBuf {
 /// Writes a file under a temporary name, flushes it to the disk and renames it.
 ///
 /// # Errors
-/// A link, a FIFO, a device or a folder has the name, or the file cannot be written.
+/// [`ErrorKind::Usage`](tapeloop_error::ErrorKind::Usage): a link, a FIFO, a device or a folder has the name.
+/// [`ErrorKind::Io`](tapeloop_error::ErrorKind::Io): the file cannot be written.
 pub fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
     check_name(path)?;
     let (temporary, file) = Temporary::unused(path)?;
@@ -152,7 +154,8 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
 /// [`replace`] for a result in an output folder.
 ///
 /// # Errors
-/// A file has the temporary name already, or the file cannot be written.
+/// [`ErrorKind::Io`](tapeloop_error::ErrorKind::Io): a file has the temporary name already, or the file cannot be
+/// written.
 pub fn replace_result(path: &Path, bytes: &[u8]) -> Result<()> {
     let (temporary, file) = Temporary::fixed(path)?;
     let written = temporary.write(file, bytes, path);
@@ -176,7 +179,8 @@ pub fn sync_folder(folder: &Path) {
 /// Checks that `path` is a file or does not exist.
 ///
 /// # Errors
-/// A link, a FIFO, a device or a folder has the name.
+/// [`ErrorKind::Usage`](tapeloop_error::ErrorKind::Usage): a link, a FIFO, a device or a folder has the name.
+/// [`ErrorKind::Io`](tapeloop_error::ErrorKind::Io): the path cannot be looked up.
 pub fn check_name(path: &Path) -> Result<()> {
     let place = || shown(path);
     let checked = match path.symlink_metadata() {

@@ -118,7 +118,8 @@ impl Dcd {
     /// Reads the header of a file.
     ///
     /// # Errors
-    /// Fails if the file is damaged or cut short, or has another number of atoms than the topology.
+    /// Of kind `Input`, or `Io` if the file cannot be read: it is damaged or cut short, or has another number of
+    /// atoms than the topology.
     pub(super) fn open(file: TrajectoryFile, topology: &Topology) -> Result<Self> {
         let mut start = [0; 8];
         file.read(&mut start, 0, FortranRecords::WHAT)?;
@@ -244,7 +245,7 @@ impl Dcd {
     /// how many frames there are: a simulation that was ended has not written their number.
     ///
     /// # Errors
-    /// The frame is cut short.
+    /// Of kind `Input`: the frame is cut short.
     pub(super) fn frame(&self, index: u32) -> Result<Option<(FramePlace, Option<f32>)>> {
         let later = u64::from(index.saturating_sub(1)) * self.frame_bytes(self.atoms_of(1));
         let first = match index {
@@ -275,7 +276,7 @@ impl Dcd {
     /// Reads the structure at a frame from its bytes.
     ///
     /// # Errors
-    /// The frame is damaged, and those of [`Topology::at_frame`].
+    /// Of kind `Input`: the frame is damaged. And those of [`Topology::at_frame`].
     pub(super) fn read(
         &self,
         bytes: &[u8],
@@ -300,7 +301,7 @@ impl Dcd {
     /// The records of x, y and z in the bytes of a frame, which are as many as the header states.
     ///
     /// # Errors
-    /// A record has another size.
+    /// Of kind `Input`: a record has another size.
     fn axes<'a>(&self, bytes: &'a [u8], atoms: u32, index: u32) -> Result<[&'a [u8]; 3]> {
         let mut rest = bytes;
         let mut take = |bytes: u32| {

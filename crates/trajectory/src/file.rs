@@ -25,7 +25,7 @@ impl TrajectoryFile {
     /// Opens the file at `path`.
     ///
     /// # Errors
-    /// Fails if the file cannot be opened.
+    /// Of kind `Io` if the file cannot be opened.
     pub(super) fn open(path: &Path) -> Result<Self> {
         let file = open_file(path)?;
         let bytes = file.metadata()?.len();
@@ -38,7 +38,7 @@ impl TrajectoryFile {
     /// Reads the bytes at `offset`.
     ///
     /// # Errors
-    /// Fails if the bytes cannot be read. The message calls them `part`.
+    /// Of kind `Input` if the file ends before, else `Io`. The message calls the bytes `part`.
     pub(super) fn read(&self, bytes: &mut [u8], offset: u64, part: &str) -> Result<()> {
         let read = self.file.read_exact_at(bytes, offset);
         read.map_err(|error| match error.kind() {

@@ -106,7 +106,9 @@ impl Trajectory {
     /// Opens the trajectory at `path`.
     ///
     /// # Errors
-    /// Fails if the file cannot be opened, is damaged, or has another number of atoms than the topology.
+    /// [`ErrorKind::Io`](tapeloop_error::ErrorKind::Io): the file cannot be read.
+    /// [`ErrorKind::Input`](tapeloop_error::ErrorKind::Input): it is damaged, or has another number of atoms than
+    /// the topology.
     pub fn open(
         path: &Path,
         kind: TrajectoryKind,
@@ -130,7 +132,8 @@ impl Trajectory {
     /// Goes to the next frame of the range; `None` at the end.
     ///
     /// # Errors
-    /// The trajectory is damaged or cut short here, or no frame is in the range.
+    /// [`ErrorKind::Input`](tapeloop_error::ErrorKind::Input): the trajectory is damaged or cut short here, or no
+    /// frame is in the range. [`ErrorKind::Io`](tapeloop_error::ErrorKind::Io): it cannot be read.
     #[allow(clippy::should_implement_trait, reason = "an error ends it")]
     pub fn next(&mut self) -> Result<Option<FrameBytes>> {
         while !self.range.ends_before(self.next) {
@@ -202,7 +205,8 @@ impl FrameBytes {
     /// Reads the structure at this frame.
     ///
     /// # Errors
-    /// The frame is damaged or cannot be read, and those of [`Topology::at_frame`].
+    /// [`ErrorKind::Input`](tapeloop_error::ErrorKind::Input): the frame is damaged.
+    /// [`ErrorKind::Io`](tapeloop_error::ErrorKind::Io): it cannot be read. And those of [`Topology::at_frame`].
     pub fn read(&self, reader: &mut Reader) -> Result<Structure> {
         let FramePlace {
             file,

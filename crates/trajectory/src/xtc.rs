@@ -43,7 +43,8 @@ impl Xtc {
     /// is the end.
     ///
     /// # Errors
-    /// The frame is damaged or cut short, or has not `atoms` atoms.
+    /// Of kind `Input`, or `Io` if the file cannot be read: the frame is damaged or cut short, or has not `atoms`
+    /// atoms.
     pub(super) fn next(
         &mut self,
         index: u32,
@@ -124,7 +125,7 @@ thread_local! {
 /// Reads the structure at a frame from its bytes, which [`Xtc::next`] has checked.
 ///
 /// # Errors
-/// The compressed coordinates are damaged, and those of [`Topology::at_frame`].
+/// Of kind `Input`: the compressed coordinates are damaged. And those of [`Topology::at_frame`].
 pub(super) fn read(bytes: &[u8], topology: &Topology, frame: Frame) -> Result<Structure> {
     // The file may have been changed since its frames were listed, and this sizes memory.
     let fits = |(size, start): (u64, u64)| size <= bytes.len() as u64 - start;

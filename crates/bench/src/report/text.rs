@@ -91,6 +91,7 @@ fn row(name: String, figures: &Figures, facts: &PointFacts) -> [String; 7] {
         0 => String::new(),
         _ => format::time(ns as f64),
     };
+    // The sign of the warnings below the table.
     let noisy = if is_noisy(figures, facts) { " !" } else { "" };
     [
         name + noisy,

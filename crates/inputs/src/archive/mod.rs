@@ -62,7 +62,7 @@ impl ArchiveOptions {
 /// Parses a pattern for members' names.
 ///
 /// # Errors
-/// Fails if the text is no glob.
+/// [`ErrorKind::Config`](tapeloop_error::ErrorKind::Config) if the text is no glob.
 pub fn member_pattern(text: &str) -> Result<glob::Pattern> {
     glob::Pattern::new(text).map_err(|error| {
         let error = Error::config(format!("\"{text}\" is not a glob: {error}"));
@@ -194,7 +194,8 @@ impl Archive {
     /// Opens the archive at `path`.
     ///
     /// # Errors
-    /// Fails if the file cannot be opened, or is no archive of this kind.
+    /// Of kind `Io`: the file cannot be read. `Input`: it is no archive of this kind. `Config`: a packed set has
+    /// other settings than the run.
     pub(super) fn open(path: &Path, kind: ArchiveKind, options: &ArchiveOptions) -> Result<Self> {
         Ok(match kind {
             ArchiveKind::Tar => Archive::Tar(Tar::open(path, options)?),
@@ -215,7 +216,7 @@ impl Archive {
     /// Goes to the next member that is to be read. Others are added to `skipped`. `None` is the end.
     ///
     /// # Errors
-    /// The archive is damaged. The rest of it is not read.
+    /// Of kind `Input`, or `Io` if the file cannot be read: the archive is damaged. The rest of it is not read.
     pub(super) fn next(&mut self, skipped: &mut Skipped) -> Option<Result<Member>> {
         match self {
             Archive::Tar(tar) => tar.next(skipped).transpose(),
@@ -227,7 +228,8 @@ impl Archive {
     /// The content of the member that [`Archive::next`] returned last, which is at `place`.
     ///
     /// # Errors
-    /// The member cannot be read; the next ones may be.
+    /// Of kind `Input`, or `Capacity` for a record batch over a limit: the member cannot be read; the next ones
+    /// may be.
     pub(super) fn content(&mut self, place: Result<MemberPlace>) -> Result<Content> {
         match (place?, self) {
             (MemberPlace::Zip(member), _) => Ok(Content::Zip(member)),

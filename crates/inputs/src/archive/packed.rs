@@ -60,7 +60,8 @@ impl PackedArchive {
     /// Opens the packed file at `path`.
     ///
     /// # Errors
-    /// Fails if the file cannot be read, or its structures were read with other settings.
+    /// Of kind `Io` or `Input`: the file cannot be read, or is damaged. `Config`: its structures were read with
+    /// other settings.
     pub(super) fn open(path: &Path, options: &ArchiveOptions) -> Result<Self> {
         let file = PackedFile::open(path)?;
         file.settings().check_run(&options.reader)?;
@@ -81,7 +82,8 @@ impl PackedArchive {
     /// The next member that is to be read; `None` at the end.
     ///
     /// # Errors
-    /// The names of a record batch cannot be read.
+    /// Of kind `Io`, `Input` or `Capacity`: the names of a record batch cannot be read, are damaged, or are over a
+    /// limit.
     pub(super) fn next(&mut self, skipped: &mut Skipped) -> Result<Option<Member>> {
         while self.batch < self.file.batches() {
             if self.names.is_none() {
@@ -111,7 +113,7 @@ impl PackedArchive {
     /// The member in `rows` of the current record batch.
     ///
     /// # Errors
-    /// The record batch is over a limit.
+    /// Of kind `Capacity`: the record batch is over a limit.
     pub(super) fn content(&mut self, rows: Range<usize>) -> Result<PackedMember> {
         let ArchiveOptions { limits, budget, .. } = &self.options;
         let names = self.names.as_ref();
@@ -133,8 +135,8 @@ impl PackedMember {
     /// The structures.
     ///
     /// # Errors
-    /// The record batch or a structure is damaged, the input is over a limit, or it was rejected
-    /// when it was packed.
+    /// Of kind `Input`: the record batch or a structure is damaged. `Capacity`: the input is over a limit. Or the
+    /// error with which it was rejected when it was packed.
     pub(super) fn read(&self) -> Result<Vec<Structure>> {
         let batch = self.batch.get()?;
         match batch.error(self.rows.start) {

@@ -30,7 +30,8 @@ impl ByteStream {
     /// The bytes of a file, unpacked if it is compressed.
     ///
     /// # Errors
-    /// The file cannot be read, or is a ZIP archive, which is no stream.
+    /// The file cannot be read. That of a ZIP archive, which is no stream, wraps an [`Error`] of kind `Input` for
+    /// [`read_error`].
     pub(super) fn of_file(file: File, limits: &ReadLimits) -> io::Result<Self> {
         let mut file = BufReader::with_capacity(BUFFER_BYTES, file);
         let start = file.fill_buf()?;
@@ -47,7 +48,7 @@ impl ByteStream {
     /// Skips bytes, without reading them where that is possible.
     ///
     /// # Errors
-    /// The stream cannot be read, or ends before.
+    /// The stream cannot be read; `UnexpectedEof` if it ends before.
     pub(super) fn skip(&mut self, bytes: u64) -> io::Result<()> {
         let cut_short = || io::Error::from(ErrorKind::UnexpectedEof);
         if let ByteStream::File(file) = self {
@@ -86,7 +87,7 @@ impl Piped {
     /// Reads the start of `input`, which may be compressed.
     ///
     /// # Errors
-    /// Fails if the input cannot be read, is damaged, or is a ZIP archive.
+    /// Of kind `Io` or `Input`: the input cannot be read, is damaged, or is a ZIP archive.
     pub(crate) fn new(input: impl Read + Send + 'static, limits: &ReadLimits) -> Result<Self> {
         let (mut start, input) = peek(input).map_err(pipe_error)?;
         let mut stream: Box<dyn Read + Send> = Box::new(input);

@@ -56,7 +56,7 @@ impl Tar {
     /// Opens the archive at `path`.
     ///
     /// # Errors
-    /// Fails if the file cannot be read.
+    /// Of kind `Io` or `Input`: the file cannot be read, is damaged, or is a ZIP archive.
     pub(super) fn open(path: &Path, options: &ArchiveOptions) -> Result<Self> {
         let stream =
             ByteStream::of_file(open_file(path)?, &options.limits).map_err(damaged_error)?;
@@ -90,7 +90,7 @@ impl Tar {
     /// Goes to the next member that is to be read; `None` at the end.
     ///
     /// # Errors
-    /// The archive is damaged.
+    /// Of kind `Input`, or `Io` if the file cannot be read: the archive is damaged.
     pub(super) fn next(&mut self, skipped: &mut Skipped) -> Result<Option<Member>> {
         if self.has_ended {
             return Ok(None);
@@ -226,7 +226,7 @@ impl Tar {
     /// Reads the current member.
     ///
     /// # Errors
-    /// The archive cannot be read on.
+    /// Of kind `Input`: the archive cannot be read on. [`Tar::next`] returns why.
     pub(super) fn content(&mut self) -> Result<Content> {
         let size = std::mem::take(&mut self.member);
         let mut share = BudgetShare::new(Some(Arc::clone(&self.options.budget)));

@@ -55,7 +55,7 @@ impl Zip {
     /// Opens the archive at `path`.
     ///
     /// # Errors
-    /// Fails if the file cannot be opened, or is no ZIP archive.
+    /// Of kind `Io`: the file cannot be opened, or the thread cannot be started. `Input`: it is no ZIP archive.
     pub(super) fn open(path: &Path, options: &ArchiveOptions) -> Result<Self> {
         let mut file = open_file(path)?;
         let bytes = file.metadata()?.len();
@@ -83,7 +83,7 @@ impl Zip {
     /// The next member that is to be read; `None` at the end.
     ///
     /// # Errors
-    /// The directory of the archive is damaged.
+    /// Of kind `Input`: the directory of the archive is damaged.
     pub(super) fn next(&mut self, skipped: &mut Skipped) -> Result<Option<Member>> {
         while !self.has_ended {
             let Ok(listed) = self.listed.recv() else {
@@ -209,7 +209,7 @@ impl ZipMember {
     /// Reads the structures in the member at `path`.
     ///
     /// # Errors
-    /// Fails if the member is damaged, and with the errors of [`Reader`].
+    /// Of kind `Input` if the member is damaged, and the errors of [`Reader`].
     pub(super) fn read(&self, path: &Path, reader: &mut Reader) -> Result<Vec<Structure>> {
         let entry = self.archive.get_entry(self.place).map_err(damaged_error)?;
         let packed = self.place.compressed_size_hint();

@@ -138,7 +138,7 @@ impl PackedColumns {
     /// The columns of a record batch whose file has the schema of a packed file.
     ///
     /// # Errors
-    /// A column has nulls that may not have any.
+    /// Of kind `Input`: a column has nulls that may not have any.
     pub(super) fn new(batch: RecordBatch) -> Result<Self> {
         let batch = StructArray::from(batch);
         let plddt_scaled = child(&batch, "plddt_scaled").as_boolean().clone();

@@ -125,7 +125,8 @@ impl PackedBatch {
     /// The structures in the rows of an input that was not rejected.
     ///
     /// # Errors
-    /// A structure is damaged, or the input is over a limit.
+    /// [`ErrorKind::Input`](tapeloop_error::ErrorKind::Input): a structure is damaged.
+    /// [`ErrorKind::Capacity`](tapeloop_error::ErrorKind::Capacity): the input is over a limit.
     pub fn structures(&self, rows: Range<usize>) -> Result<Vec<Structure>> {
         let row = rows.start;
         let structures = self.columns.structures(rows, &self.limits);
@@ -157,7 +158,8 @@ impl PackedFile {
     /// Opens a packed file.
     ///
     /// # Errors
-    /// Fails if the file cannot be read, is no packed file, or is damaged.
+    /// [`ErrorKind::Io`](tapeloop_error::ErrorKind::Io): the file cannot be read.
+    /// [`ErrorKind::Input`](tapeloop_error::ErrorKind::Input): it is no packed file, or is damaged.
     pub fn open(path: &Path) -> Result<Self> {
         let (file, bytes, footer) = read_footer(path)?;
         decoding(|| {
@@ -240,7 +242,9 @@ impl PackedFile {
     /// Reads the names of the inputs of a record batch, and nothing else of it if they come first.
     ///
     /// # Errors
-    /// The file cannot be read, or the record batch is damaged or over a limit.
+    /// [`ErrorKind::Io`](tapeloop_error::ErrorKind::Io): the file cannot be read.
+    /// [`ErrorKind::Input`](tapeloop_error::ErrorKind::Input): the record batch is damaged.
+    /// [`ErrorKind::Capacity`](tapeloop_error::ErrorKind::Capacity): it is over a limit.
     pub fn names(&self, batch: usize, limits: &ReadLimits) -> Result<BatchInputs> {
         let block = self.blocks[batch];
         let body = block.bodyLength() as u64;
@@ -276,7 +280,7 @@ impl PackedFile {
     /// thread which reads it does not: others may hold memory until it is read.
     ///
     /// # Errors
-    /// Fails if the batch exceeds a limit.
+    /// [`ErrorKind::Capacity`](tapeloop_error::ErrorKind::Capacity) if the batch exceeds a limit.
     pub fn batch(
         &self,
         batch: usize,
@@ -342,7 +346,9 @@ impl UnreadBatch {
     /// Reads the record batch, compares the checksum and decodes the columns.
     ///
     /// # Errors
-    /// The file cannot be read, the record batch is damaged, or the checksum differs.
+    /// [`ErrorKind::Io`](tapeloop_error::ErrorKind::Io): the file cannot be read.
+    /// [`ErrorKind::Input`](tapeloop_error::ErrorKind::Input): the record batch is damaged, or the checksum
+    /// differs.
     pub fn read(self) -> Result<PackedBatch> {
         let (layout, block) = (&self.layout, &self.block);
         let decode = || {

@@ -63,7 +63,7 @@ impl PackedFileWriter {
     /// Creates the file that is to be called `path`, for a set with these settings.
     ///
     /// # Errors
-    /// Fails if the file cannot be created.
+    /// Of kind `Io` if the file cannot be created.
     pub(super) fn create(path: PathBuf, settings: &SetSettings) -> Result<Self> {
         let (temporary, file) = Temporary::fixed(&path)?;
         let schema = Arc::new(schema(settings));
@@ -86,7 +86,7 @@ impl PackedFileWriter {
     /// Adds an input: its models, or its error.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// Of kind `Io`: the file cannot be written.
     pub(super) fn add(&mut self, models: &[Input]) -> Result<()> {
         for Input {
             source, structure, ..
@@ -129,7 +129,7 @@ impl PackedFileWriter {
     /// another file.
     ///
     /// # Errors
-    /// Fails if the file cannot be written.
+    /// Of kind `Io` if the file cannot be written.
     pub(super) fn finish(mut self, is_followed: bool) -> Result<CompleteFile> {
         self.end_batch()?;
         let checksums = self.checksums.join(" ");
@@ -157,7 +157,7 @@ impl CompleteFile {
     /// Gives the file its name.
     ///
     /// # Errors
-    /// A file has the name, or it cannot be renamed.
+    /// Of kind `Usage`: a file has the name. `Io`: it cannot be renamed.
     pub(super) fn publish(self) -> Result<()> {
         // Some network file systems have no locks.
         if self.path.symlink_metadata().is_ok() {

@@ -26,7 +26,8 @@ pub(super) fn path_of(folder: &Path, number: u32) -> PathBuf {
 /// that are not named as files of a set. Opens each candidate to see whether it is one.
 ///
 /// # Errors
-/// The folder cannot be read or has no packed file, or a file of the set is missing.
+/// [`ErrorKind::Io`](tapeloop_error::ErrorKind::Io): the folder cannot be read.
+/// [`ErrorKind::Input`](tapeloop_error::ErrorKind::Input): it has no packed file, or a file of the set is missing.
 pub fn files_in(path: &Path) -> Result<Vec<PathBuf>> {
     if !path.metadata()?.is_dir() {
         return Ok(vec![path.to_owned()]);
@@ -58,7 +59,8 @@ pub fn files_in(path: &Path) -> Result<Vec<PathBuf>> {
 /// Checks that no file of the set in a folder is missing.
 ///
 /// # Errors
-/// A file is missing, or the folder cannot be read.
+/// [`ErrorKind::Input`](tapeloop_error::ErrorKind::Input): a file is missing.
+/// [`ErrorKind::Io`](tapeloop_error::ErrorKind::Io): the folder cannot be read.
 pub fn check_complete(folder: &Path) -> Result<()> {
     let mut names = Vec::new();
     for entry in folder.read_dir()? {

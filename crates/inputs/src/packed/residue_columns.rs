@@ -129,7 +129,7 @@ impl ResidueColumns {
     /// The residues in the lists of a column.
     ///
     /// # Errors
-    /// A value that every residue has is null.
+    /// Of kind `Input`: a value that every residue has is null.
     pub(super) fn new(lists: ListOffsets, structs: &StructArray) -> Result<Self> {
         use super::columns::child;
         let index = |name: &str| values::<UInt32Type>(structs, name);
@@ -170,8 +170,8 @@ impl ResidueColumns {
     /// All of its atoms but `loose` belong to residues.
     ///
     /// # Errors
-    /// A residue refers to a chain, an atom or an accession that the structure lacks, or a name is
-    /// too long.
+    /// Of kind `Input`: a residue refers to a chain, an atom or an accession that the structure lacks, or a name
+    /// is too long.
     pub(super) fn read(&self, row: usize, loose: u64, structure: &mut Structure) -> Result<()> {
         let range = self.lists.range(row);
         let counts = &self.atom_count.values()[range.clone()];

@@ -172,7 +172,7 @@ pub(super) fn is_packed(schema: &Schema) -> bool {
 /// Checks that a file has all columns but for [`LATER_COLUMNS`], and returns its settings.
 ///
 /// # Errors
-/// The file is no packed file, or of another version; a column is missing or of another type.
+/// Of kind `Input`: the file is no packed file, or of another version; a column is missing or of another type.
 pub(super) fn check(schema: &Schema) -> Result<SetSettings> {
     match schema.metadata.get(VERSION_KEY).map(String::as_str) {
         Some(VERSION) => {}

@@ -71,7 +71,8 @@ impl SetWriter {
     /// become an error, and so do those of which one is refused: a set has one error for an input.
     ///
     /// # Errors
-    /// A file cannot be written, or a structure has other annotations than the set.
+    /// [`ErrorKind::Io`](tapeloop_error::ErrorKind::Io): a file cannot be written.
+    /// [`ErrorKind::Config`](tapeloop_error::ErrorKind::Config): a structure has other annotations than the set.
     pub fn add(&mut self, models: &mut Vec<Input>) -> Result<()> {
         self.check_channels(models)?;
         let structures = models.iter().map(|model| model.structure.as_deref());
@@ -169,7 +170,7 @@ fn temporary_number(name: &str) -> Option<u32> {
 /// The numbers of the files of a set, in order.
 ///
 /// # Errors
-/// The folder cannot be read, or holds something else.
+/// Of kind `Io`: the folder cannot be read. `Usage`: it holds something else.
 fn numbers_in(folder: &Path) -> Result<Vec<u32>> {
     let mut numbers = Vec::new();
     for entry in folder.read_dir()? {

@@ -68,7 +68,7 @@ impl SetSettings {
     /// The settings in the metadata of a file.
     ///
     /// # Errors
-    /// `reader` is no JSON object.
+    /// Of kind `Input`: `reader` is no JSON object.
     pub(super) fn parse(reader: Option<&str>, annotations: Option<String>) -> Result<Self> {
         let parse = |text: &str| {
             serde_json::from_str::<Map<String, Json>>(text).map_err(|error| {
