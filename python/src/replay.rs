@@ -212,7 +212,7 @@ impl Replay {
             given[place] = Some(array);
         }
         let mut slot = self.acquire(py)?;
-        // Taking an array may run code that submits a batch itself.
+        // Taking an array may run code that submits a batch itself, which must not wait for this slot.
         let is_within = FILLS.replace(true);
         let filled = self.fill(py, &mut slot, &given);
         FILLS.set(is_within);

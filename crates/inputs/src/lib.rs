@@ -425,6 +425,7 @@ impl Sources {
                     None
                 }
                 Ok(Some(item)) => {
+                    // A comment asks for another step.
                     let ListedInput { path, chain } = item?;
                     let (depth, has_chain) = (self.open.len(), chain.is_some());
                     self.chain = chain;
@@ -433,6 +434,7 @@ impl Sources {
                     if !has_chain || self.open.len() == depth {
                         return source;
                     }
+                    // Closes the archive or the trajectory that the line has opened.
                     self.open.truncate(depth);
                     let message = "a chain of an archive or a trajectory cannot be chosen";
                     let fix = "list files, or write the chain alone";

@@ -51,6 +51,7 @@ impl Write for ChecksummedFile {
     }
 }
 
+/// The error of kind `Io` of a file that cannot be written.
 fn from_arrow(error: ArrowError) -> Error {
     match error {
         // Arrow's prefix is left out, so that the message is `No space left on device`.
@@ -114,7 +115,7 @@ impl PackedFileWriter {
             return Ok(());
         }
         self.written += rows.count;
-        // What was written before, such as the schema, is in the buffer.
+        // What was written before, such as the schema, is in the buffer, and not part of the checksum.
         self.writer.flush().map_err(from_arrow)?;
         self.writer.get_mut().get_mut().hasher = Hasher::new();
         let batch = rows.finish(&self.schema).map_err(from_arrow)?;

@@ -52,6 +52,7 @@ impl ResidueBuilders {
             self.chain.append_value(residue.chain);
             self.auth_seq_id.append_value(residue.auth_seq_id);
             let code = (residue.ins_code != 0).then(|| char::from(residue.ins_code));
+            // A character of Latin 1 has up to two bytes in UTF-8.
             let mut text = [0; 2];
             let code = code.map(|code| &*code.encode_utf8(&mut text));
             self.ins_code.append_option(code);
@@ -61,6 +62,7 @@ impl ResidueBuilders {
             self.comp_id.append_value(component_text(&residue.comp_id));
             let parent = component_text(&residue.parent_comp_id);
             self.parent_comp_id.append_value(parent);
+            // The letters of readers are of ASCII; X stands for any other.
             let letter = [residue.aa];
             self.aa.append_value(str::from_utf8(&letter).unwrap_or("X"));
             self.break_before.append_value(residue.break_before);
