@@ -197,7 +197,7 @@ impl Annotations {
     /// What the rows of each table have matched.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`](tapeloop_error::ErrorKind::Io): the temporary file of the rows cannot be read.
+    /// [`ErrorKind::Io`]: the temporary file of the rows cannot be read.
     pub fn by_table(&self, matches: &Matches) -> Result<Vec<TableMatches>> {
         let tables = &self.loaded.tables;
         let missing = |(_, rows): &(_, _)| matches.matched.first_missing(rows);
@@ -236,7 +236,7 @@ impl Annotations {
     /// Logs a warning about each probable mistake.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`](tapeloop_error::ErrorKind::Io): the temporary file of the rows cannot be read.
+    /// [`ErrorKind::Io`]: the temporary file of the rows cannot be read.
     pub fn log(&self, matches: &Matches) -> Result<()> {
         if let Some(row) = matches.read.first_without(&matches.matched) {
             let rows = self.rows_read(matches) - self.rows_matched(matches);
