@@ -264,7 +264,8 @@ impl RowStore {
         Ok(found)
     }
 
-    /// For each of `rows`, which are ascending, the run that has it. Visits every run once.
+    /// For each of `rows`, which are ascending, the run that has it. Visits every run once, as runs are sorted by their
+    /// hashes and not by their rows.
     ///
     /// # Errors
     /// Of kind `Io`: the temporary file cannot be read.

@@ -395,6 +395,7 @@ fn stages(timed: &[TimedBatch], slots: usize) -> Option<Stages> {
     let last = timed.iter().map(|batch| batch.timestamps_ns[3]).max()?;
     let stage = |index: usize| {
         let times = timed.iter().map(|batch| {
+            // A device may put the end of a short stage before its start.
             let [from, to] = [batch.timestamps_ns[index], batch.timestamps_ns[index + 1]];
             to.saturating_sub(from) as f64
         });
@@ -438,6 +439,7 @@ fn spans(timed: &[TimedBatch], slots: usize) -> Vec<SpanFacts> {
             slot: batch.slot,
             batch: number as u64,
             stage: stage.to_owned(),
+            // A device's clock may be off, and put an end before the first start.
             start_ns: from.saturating_sub(start),
             end_ns: to.saturating_sub(start),
         }));

@@ -89,7 +89,8 @@ pub const UNIFORMS: Uniforms = (1.5, 7);
 pub type Output = (Vec<u32>, u32);
 
 impl Item {
-    /// An item whose contents follow from its number.
+    /// An item whose contents follow from its number. The constants are arbitrary: items and their elements only must
+    /// differ.
     pub fn new(id: u32, elements: usize) -> Self {
         let value = |i: usize| ((id as usize * 131 + i * 17) % 4096) as f32 * 0.37 - 700.0;
         Item {

@@ -85,6 +85,7 @@ pub struct BrokenSlot {
     bug: Bug,
     /// The shared buffer of the first slot.
     shared: Option<Addresses>,
+    /// What was put off, in order: launches of graphs, and fences (`None`).
     late: Vec<Option<GraphId>>,
     watch: Arc<BatchCounts>,
     /// A batch was fenced, and has not been reported as done.
