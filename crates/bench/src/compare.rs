@@ -37,13 +37,13 @@ pub enum Machines {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// The outputs were right, and are wrong now.
+    /// Measured in the baseline run, and refused now: an output is wrong, or the point failed.
     Refused,
     /// Significantly slower.
     Slower,
     /// Significantly faster.
     Faster,
-    /// The outputs were wrong, and are right now.
+    /// Refused in the baseline run, and measured now.
     Mended,
     /// No significant difference, though one of 10% would have been significant.
     Same,
@@ -461,10 +461,10 @@ impl Comparison {
     /// The summary, in sentences.
     pub fn words(&self) -> String {
         let counts = [
-            (Verdict::Refused, "now refused for wrong outputs"),
+            (Verdict::Refused, "now refused"),
             (Verdict::Slower, "slower"),
             (Verdict::Faster, "faster"),
-            (Verdict::Mended, "right again"),
+            (Verdict::Mended, "measured again"),
             (Verdict::Same, "not significantly different"),
             (Verdict::Unclear, "inconclusive"),
             (Verdict::StillRefused, "refused in both runs"),

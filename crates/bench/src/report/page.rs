@@ -68,7 +68,8 @@ pub(super) fn page(content: &PageContent<'_>) -> Markup {
     }
 }
 
-/// The box at the top that names points with wrong outputs; nothing if there are none.
+/// The box at the top that names points without figures, with the reason: wrong outputs, or an error; nothing if
+/// there are none.
 fn refused_points(points: &[MergedPoint]) -> Markup {
     let refused = points.iter().filter_map(|point| match &point.outcome {
         Outcome::Refused(reason) => Some((full_title(&point.facts, points), reason)),
@@ -78,7 +79,7 @@ fn refused_points(points: &[MergedPoint]) -> Markup {
     html! {
         @if !refused.is_empty() {
             section.box.refused role="alert" {
-                h2 { (many(refused.len(), "point")) " refused: wrong outputs" }
+                h2 { (many(refused.len(), "point")) " refused: no figures" }
                 ul { @for (title, reason) in &refused { li { b { (title) } ": " (reason) } } }
             }
         }

@@ -225,7 +225,7 @@ fn a_row_shows_what_it_varies() {
 fn refused_points_come_first_and_warnings_are_folded_below_the_headline() {
     let page = page(&troubled());
     let position = |text: &str| page.find(text).unwrap_or_else(|| panic!("no {text}"));
-    let refused = position("1 point refused: wrong outputs");
+    let refused = position("1 point refused: no figures");
     let warnings = position("<details class=\"trust");
     assert!(refused < position("<h1>") && position("<h1>") < warnings);
     assert!(position("</summary>") > warnings && position("warning") > warnings);
@@ -233,6 +233,19 @@ fn refused_points_come_first_and_warnings_are_folded_below_the_headline() {
     assert!(page.contains("The clock fell from 1,980 to 1,755 MHz"));
     let calm = self::page(&full());
     assert!(!calm.contains("refused:") && !calm.contains("noisy"));
+}
+
+#[test]
+fn a_point_that_failed_is_not_said_to_have_wrong_outputs() {
+    let mut records = troubled();
+    for record in &mut records {
+        if let Outcome::Refused(reason) = &mut record.outcome {
+            *reason = "cuMemAlloc: out of memory".to_owned();
+        }
+    }
+    let page = page(&records);
+    assert!(page.contains("1 point refused: no figures") && page.contains("out of memory"));
+    assert!(!page.contains("wrong output"));
 }
 
 #[test]
