@@ -286,6 +286,7 @@ impl Dcd {
         let axes = self.axes(bytes, self.atoms_of(frame.index), frame.index)?;
         let coordinate = |axis: &[u8], atom: usize| {
             let bits = word_of(&axis[4 * atom..], self.is_big_endian);
+            // From A to 0.001 A.
             f64::from(f32::from_bits(bits)) * 1000.0
         };
         let Some(fixed) = self.fixed.as_ref().filter(|_| frame.index > 0) else {

@@ -89,7 +89,7 @@ impl SetSettings {
         Some(Json::Object(reader.clone()).to_string())
     }
 
-    /// The names of the annotations.
+    /// The names of the annotations; none if another program wrote the text in a form of its own.
     pub fn channels(&self) -> Vec<String> {
         let text = self.annotations.as_deref().unwrap_or_default();
         let annotations: Json = serde_json::from_str(text).unwrap_or_default();
