@@ -291,6 +291,7 @@ impl RowBuilders {
         let residue_fields = fields_of(residues.data_type());
         let (residue_lengths, residue_arrays) = self.residues.finish();
         let uniprot = Arc::new(self.uniprot.1.finish());
+        // In the order of `columns`.
         let arrays: Vec<ArrayRef> = vec![
             Arc::new(self.source.finish()),
             Arc::new(self.input.finish()),
