@@ -171,7 +171,7 @@ pub fn a_graph_that_holds_something_else_is_refused_by_name(backend: &Arc<dyn Ba
     }
 }
 
-/// The same after an update of a graph.
+/// A graph that reads back otherwise than it was given by an update is refused with the place, and is made again.
 pub fn an_update_that_leaves_something_else_is_refused_and_the_graph_is_made_again(
     backend: &Arc<dyn Backend>,
 ) {

@@ -82,7 +82,7 @@ impl ResidueBuilders {
         }
     }
 
-    /// The number of residues of each structure, and the arrays of all residues.
+    /// The number of residues of each structure, and the arrays of all residues in the order of the schema's fields.
     pub(super) fn finish(mut self) -> (Vec<usize>, Vec<ArrayRef>) {
         let mut arrays: Vec<ArrayRef> = vec![
             Arc::new(self.chain.finish()),
