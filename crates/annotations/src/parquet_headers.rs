@@ -146,7 +146,9 @@ impl<R: Read> CompactReader<R> {
         }
     }
 
-    /// Skips an element of a list or a map, or the value of a field that is no `bool`.
+    /// Skips an element of a list or a map, or the value of a field that is no `bool`. Kinds are the protocol's: 1 and 2
+    /// `bool`, 3 a byte, 4 to 6 integers, 7 a double, 8 bytes, 9 a list, 10 a set, 11 a map, 12 a struct, 13 a UUID. A
+    /// list of up to 14 elements has their number in its first byte.
     fn skip_value(&mut self, kind: u8, depth: u32) -> io::Result<()> {
         match kind {
             1 | 2 => Err(damaged_footer_error(
