@@ -14,7 +14,7 @@ use std::env;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
-use tapeloop_signature::{CudaType, Number, Parameter, PointerAccess, Signature, vector};
+use tapeloop_signature::{CudaType, NumberType, Parameter, PointerAccess, Signature, vector};
 use units::{Sources, TranslationUnit};
 
 /// The fused kernel, which calls all other kernels as functions. NVRTC compiles it where it is used.
@@ -299,18 +299,18 @@ fn taken(parameter: &Parameter) -> &'static str {
 fn rust_type(element: &CudaType) -> String {
     match element {
         CudaType::Number(number) => match number {
-            Number::U8 => "u8",
-            Number::I8 => "i8",
-            Number::U16 => "u16",
-            Number::I16 => "i16",
-            Number::U32 => "u32",
-            Number::I32 => "i32",
-            Number::U64 => "u64",
-            Number::I64 => "i64",
-            Number::F16 => "half::f16",
-            Number::BF16 => "half::bf16",
-            Number::F32 => "f32",
-            Number::F64 => "f64",
+            NumberType::U8 => "u8",
+            NumberType::I8 => "i8",
+            NumberType::U16 => "u16",
+            NumberType::I16 => "i16",
+            NumberType::U32 => "u32",
+            NumberType::I32 => "i32",
+            NumberType::U64 => "u64",
+            NumberType::I64 => "i64",
+            NumberType::F16 => "half::f16",
+            NumberType::BF16 => "half::bf16",
+            NumberType::F32 => "f32",
+            NumberType::F64 => "f64",
         }
         .to_owned(),
         CudaType::Struct(name) => match vector(name) {

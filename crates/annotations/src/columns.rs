@@ -1,7 +1,7 @@
 //! The columns of a table of annotations, and what identifies its rows, whichever format the
 //! table has.
 
-use super::values::{Cell, is_null};
+use super::values::{AnnotationCell, is_null};
 use tapeloop_error::internal::excerpt;
 use tapeloop_error::{Error, Result};
 
@@ -154,7 +154,11 @@ impl TableColumns {
     ///
     /// # Errors
     /// Of kind `Config`: the cell is no text, or empty.
-    pub(super) fn structure<'a>(&self, row: &[Cell<'a>], file_name: &'a str) -> Result<&'a str> {
+    pub(super) fn structure<'a>(
+        &self,
+        row: &[AnnotationCell<'a>],
+        file_name: &'a str,
+    ) -> Result<&'a str> {
         let structure = match self.structure {
             Some(column) => text(row[column], "structure")?,
             None => file_name,
@@ -172,7 +176,7 @@ impl TableColumns {
     ///
     /// # Errors
     /// Of kind `Config`: a cell does not hold what its column needs.
-    pub(super) fn key<'a>(&self, row: &[Cell<'a>]) -> Result<RowKey<'a>> {
+    pub(super) fn key<'a>(&self, row: &[AnnotationCell<'a>]) -> Result<RowKey<'a>> {
         let model = self.model.map_or(Ok(None), |column| model(row[column]))?;
         let Some((chain, number)) = self.residue else {
             let (chain, number, ins_code) = ("", 0, 0);
@@ -264,15 +268,15 @@ pub(super) fn check_length(text: &str) -> Result<()> {
 }
 
 /// The text of a cell, empty if there is none.
-fn text<'a>(cell: Cell<'a>, column: &str) -> Result<&'a str> {
+fn text<'a>(cell: AnnotationCell<'a>, column: &str) -> Result<&'a str> {
     match cell {
-        Cell::Text(text) => Ok(text),
-        Cell::Null => Ok(""),
-        Cell::Integer(_) | Cell::Real(_) => {
+        AnnotationCell::Text(text) => Ok(text),
+        AnnotationCell::Null => Ok(""),
+        AnnotationCell::Integer(_) | AnnotationCell::Real(_) => {
             let text = format!("the {column} is the number {}, not text", cell.shown());
             Err(Error::config(text).fix("write the column as text"))
         }
-        Cell::Flag(flag) => {
+        AnnotationCell::Flag(flag) => {
             let text = format!("the {column} is {flag}, not text");
             Err(Error::config(text).fix("write the column as text"))
         }
@@ -280,7 +284,7 @@ fn text<'a>(cell: Cell<'a>, column: &str) -> Result<&'a str> {
 }
 
 /// A number of the key, which must be whole and fit 32 bits.
-fn whole(cell: Cell<'_>, column: &str) -> Result<i32> {
+fn whole(cell: AnnotationCell<'_>, column: &str) -> Result<i32> {
     let number = cell.real().unwrap_or(f64::NAN);
     if number.fract() != 0.0 || number.abs() > f64::from(i32::MAX) {
         let error = Error::config(format!("{} is not a {column}", cell.shown()));
@@ -291,11 +295,13 @@ fn whole(cell: Cell<'_>, column: &str) -> Result<i32> {
 
 /// A residue number, and the insertion code that may follow it, 0 for none: `52A`. An error of kind `Config` for
 /// anything else.
-fn residue_number(cell: Cell<'_>) -> Result<(i32, u8)> {
+fn residue_number(cell: AnnotationCell<'_>) -> Result<(i32, u8)> {
     let text = match cell {
-        Cell::Integer(_) | Cell::Real(_) => return Ok((whole(cell, "residue number")?, 0)),
-        Cell::Text(text) if !text.is_empty() => text,
-        Cell::Text(_) | Cell::Null | Cell::Flag(_) => {
+        AnnotationCell::Integer(_) | AnnotationCell::Real(_) => {
+            return Ok((whole(cell, "residue number")?, 0));
+        }
+        AnnotationCell::Text(text) if !text.is_empty() => text,
+        AnnotationCell::Text(_) | AnnotationCell::Null | AnnotationCell::Flag(_) => {
             let error = Error::config("the residue number is missing");
             return Err(error.fix("write it as in the structure's file"));
         }
@@ -324,14 +330,16 @@ fn insertion_code(text: &str) -> Result<u8> {
 }
 
 /// A model's number; `None` stands for all models.
-fn model(cell: Cell<'_>) -> Result<Option<i32>> {
+fn model(cell: AnnotationCell<'_>) -> Result<Option<i32>> {
     match cell {
-        Cell::Null => Ok(None),
+        AnnotationCell::Null => Ok(None),
         // pandas writes a missing integer as NaN.
-        Cell::Real(number) if number.is_nan() => Ok(None),
-        Cell::Integer(_) | Cell::Real(_) | Cell::Flag(_) => whole(cell, "model's number").map(Some),
-        Cell::Text(text) if is_null(text) => Ok(None),
-        Cell::Text(text) => text.parse().map(Some).map_err(|_| {
+        AnnotationCell::Real(number) if number.is_nan() => Ok(None),
+        AnnotationCell::Integer(_) | AnnotationCell::Real(_) | AnnotationCell::Flag(_) => {
+            whole(cell, "model's number").map(Some)
+        }
+        AnnotationCell::Text(text) if is_null(text) => Ok(None),
+        AnnotationCell::Text(text) => text.parse().map(Some).map_err(|_| {
             Error::config(format!("{} is not a model's number", quoted(text)))
                 .fix("number models as in the file: 1; leave it empty for all models")
         }),
@@ -342,22 +350,22 @@ fn model(cell: Cell<'_>) -> Result<Option<i32>> {
 ///
 /// # Errors
 /// Of kind `Config`: the cell is not a number of 32 bits.
-pub(super) fn channel_value(cell: Cell<'_>) -> Result<f32> {
+pub(super) fn channel_value(cell: AnnotationCell<'_>) -> Result<f32> {
     let value = match cell {
-        Cell::Null => return Ok(f32::NAN),
-        Cell::Flag(flag) => f32::from(u8::from(flag)),
-        Cell::Integer(number) => number as f32,
-        Cell::Real(number) => number as f32,
-        Cell::Text(text) if is_null(text) => return Ok(f32::NAN),
+        AnnotationCell::Null => return Ok(f32::NAN),
+        AnnotationCell::Flag(flag) => f32::from(u8::from(flag)),
+        AnnotationCell::Integer(number) => number as f32,
+        AnnotationCell::Real(number) => number as f32,
+        AnnotationCell::Text(text) if is_null(text) => return Ok(f32::NAN),
         // Parsed as 32 bits, since a value of 64 bits would be rounded twice.
-        Cell::Text(text) => text.parse().map_err(|_| {
+        AnnotationCell::Text(text) => text.parse().map_err(|_| {
             Error::config(format!("{} is not a number", quoted(text)))
                 .fix("leave it empty for none, or the column out of `smooth.channels`")
         })?,
     };
     if value.is_infinite() {
         let shown = match cell {
-            Cell::Text(text) => quoted(text),
+            AnnotationCell::Text(text) => quoted(text),
             cell => cell.shown().into_owned(),
         };
         return Err(

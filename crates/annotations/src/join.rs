@@ -10,7 +10,7 @@ use super::loaded::LoadedTables;
 use super::matches::Matches;
 use super::row_store::StructureAnnotationRows;
 use super::rows::{AnnotationRow, RowRuns, ValuesBuilder, visit_rows};
-use super::values::{Cell, Type};
+use super::values::{AnnotationCell, Type};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use tapeloop_error::Result;
@@ -141,10 +141,10 @@ pub(super) fn join(all: &LoadedTables, name: &str, structure: &Structure) -> Res
     let named = NamedChains::find(all, &runs, std::slice::from_ref(structure))?;
     let residues = ResidueIndex::new(structure, &named);
     let rows = [1, structure.residues.len()];
-    let mut values: Vec<FirstValues<Cell<'_>>> = kinds
+    let mut values: Vec<FirstValues<AnnotationCell<'_>>> = kinds
         .iter()
         .zip(rows)
-        .map(|(kinds, rows)| FirstValues::new(Cell::Null, kinds.len() * rows))
+        .map(|(kinds, rows)| FirstValues::new(AnnotationCell::Null, kinds.len() * rows))
         .collect();
     visit_rows(all, &runs, |row| {
         let table = usize::from(row.level() == Level::Residues);
@@ -199,13 +199,13 @@ pub(super) fn variants(
     let named = NamedChains::find(all, &runs, std::slice::from_ref(structure))?;
     let residues = ResidueIndex::new(structure, &named);
     let mut chunk = VariantChunk::new(kinds);
-    let mut cells = vec![Cell::Null; kinds.len()];
+    let mut cells = vec![AnnotationCell::Null; kinds.len()];
     visit_rows(all, &runs, |row| {
         if row.level() != Level::Variants || !row.is_of(structure) {
             return Ok(());
         }
         // A column that the table lacks is null in its rows.
-        cells.fill(Cell::Null);
+        cells.fill(AnnotationCell::Null);
         for (&column, &cell) in row.layout.columns.iter().zip(row.cells) {
             cells[slots[column]] = cell;
         }
@@ -246,7 +246,7 @@ fn slots(all: &LoadedTables, levels: &[Level]) -> (Vec<usize>, Vec<Vec<Type>>) {
 }
 
 /// Whether a cell is not null in a column of this type.
-fn has_value(cell: Cell<'_>, kind: Type) -> bool {
+fn has_value(cell: AnnotationCell<'_>, kind: Type) -> bool {
     match kind {
         Type::Flag => cell.flag().is_some(),
         Type::Integer | Type::Long => cell.integer().is_some(),
@@ -461,7 +461,7 @@ impl<'a> VariantChunk<'a> {
     }
 
     /// Appends a row: its key, the residue that it matches, and its cells.
-    fn push(&mut self, key: RowKey<'a>, residue: Option<u32>, cells: &[Cell<'a>]) {
+    fn push(&mut self, key: RowKey<'a>, residue: Option<u32>, cells: &[AnnotationCell<'a>]) {
         let chain = self.chains.entry(key.chain);
         self.keys.push(VariantKey {
             chain: Arc::clone(chain.or_insert_with(|| key.chain.into())),

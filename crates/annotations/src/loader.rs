@@ -6,7 +6,7 @@ use super::columns::{
 };
 use super::loaded::{AnnotationColumn, LoadedTables, RowLayout};
 use super::row_store::{StoreLimits, StoreWriter, put_integer, put_signed, put_text};
-use super::values::{Cell, Type, TypeFinder};
+use super::values::{AnnotationCell, Type, TypeFinder};
 use super::{parquet, text};
 use crate::options::WantedColumns;
 use std::collections::HashSet;
@@ -245,7 +245,7 @@ impl Loader<'_> {
     pub(super) fn add(
         &mut self,
         table: &mut OpenTable,
-        cells: &[Cell<'_>],
+        cells: &[AnnotationCell<'_>],
         file_name: &str,
         line: u64,
     ) -> Result<()> {
@@ -272,7 +272,7 @@ impl Loader<'_> {
         }
         for (&cell, &column) in table.column_cells.iter().zip(&table.layout.columns) {
             let (_, name, finder) = &mut self.columns[column];
-            if let Cell::Text(text) = cells[cell] {
+            if let AnnotationCell::Text(text) = cells[cell] {
                 check_length(text).within(|| format!("column {name:?}"))?;
                 finder.add(text);
             }
@@ -344,20 +344,20 @@ const REAL: u8 = 4;
 const TEXT: u8 = 5;
 
 /// Appends a cell: a tag, then its value. [`take_cell`] reads it back.
-fn put_cell(to: &mut Vec<u8>, cell: Cell<'_>) {
+fn put_cell(to: &mut Vec<u8>, cell: AnnotationCell<'_>) {
     match cell {
-        Cell::Null => to.push(NULL),
-        Cell::Flag(false) => to.push(FALSE),
-        Cell::Flag(true) => to.push(TRUE),
-        Cell::Integer(integer) => {
+        AnnotationCell::Null => to.push(NULL),
+        AnnotationCell::Flag(false) => to.push(FALSE),
+        AnnotationCell::Flag(true) => to.push(TRUE),
+        AnnotationCell::Integer(integer) => {
             to.push(INTEGER);
             put_signed(to, integer);
         }
-        Cell::Real(real) => {
+        AnnotationCell::Real(real) => {
             to.push(REAL);
             to.extend(real.to_le_bytes());
         }
-        Cell::Text(text) => {
+        AnnotationCell::Text(text) => {
             to.push(TEXT);
             put_text(to, text);
         }
@@ -365,16 +365,16 @@ fn put_cell(to: &mut Vec<u8>, cell: Cell<'_>) {
 }
 
 /// Removes from the start of `from` a cell that [`put_cell`] has written; `None` if there is none.
-pub(super) fn take_cell<'a>(from: &mut &'a [u8]) -> Option<Cell<'a>> {
+pub(super) fn take_cell<'a>(from: &mut &'a [u8]) -> Option<AnnotationCell<'a>> {
     let (&tag, rest) = from.split_first()?;
     *from = rest;
     Some(match tag {
-        NULL => Cell::Null,
-        FALSE => Cell::Flag(false),
-        TRUE => Cell::Flag(true),
-        INTEGER => Cell::Integer(super::row_store::take_signed(from)?),
-        REAL => Cell::Real(f64::from_le_bytes(take_bytes(from)?)),
-        TEXT => Cell::Text(super::row_store::take_text(from)?),
+        NULL => AnnotationCell::Null,
+        FALSE => AnnotationCell::Flag(false),
+        TRUE => AnnotationCell::Flag(true),
+        INTEGER => AnnotationCell::Integer(super::row_store::take_signed(from)?),
+        REAL => AnnotationCell::Real(f64::from_le_bytes(take_bytes(from)?)),
+        TEXT => AnnotationCell::Text(super::row_store::take_text(from)?),
         _ => return None,
     })
 }

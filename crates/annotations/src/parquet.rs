@@ -2,7 +2,7 @@
 
 use super::loader::Loader;
 use super::parquet_headers::{check_footer, check_pages};
-use super::values::{Cell, Type};
+use super::values::{AnnotationCell, Type};
 use arrow_array::temporal_conversions::{
     date32_to_datetime, timestamp_ms_to_datetime, timestamp_ns_to_datetime,
     timestamp_us_to_datetime,
@@ -106,12 +106,12 @@ pub(super) fn read(path: &Path, file_name: &str, all: &mut Loader<'_>) -> Result
                 })?;
             }
         }
-        let mut cells = vec![Cell::Null; names.len()];
+        let mut cells = vec![AnnotationCell::Null; names.len()];
         let values = row.get_column_iter().zip(&needed).zip(&times);
         for (((name, field), &column), time) in values {
             let cell = match (field, kinds[column]) {
-                (Field::Null, _) => Cell::Null,
-                (_, ParquetColumnKind::Time(_)) => Cell::Text(time),
+                (Field::Null, _) => AnnotationCell::Null,
+                (_, ParquetColumnKind::Time(_)) => AnnotationCell::Text(time),
                 (field, _) => cell(name, field).within(place)?,
             };
             cells[column] = cell;
@@ -176,27 +176,27 @@ fn time_of(field: &Field, unit: TimeUnit) -> Option<String> {
 }
 
 /// A value of a row as a cell; an error of kind `Config` for one that no cell holds.
-fn cell<'a>(name: &str, field: &'a Field) -> Result<Cell<'a>> {
+fn cell<'a>(name: &str, field: &'a Field) -> Result<AnnotationCell<'a>> {
     Ok(match field {
-        Field::Null => Cell::Null,
-        Field::Str(text) => Cell::Text(text),
-        Field::Bool(flag) => Cell::Flag(*flag),
-        Field::Byte(number) => Cell::Integer((*number).into()),
-        Field::Short(number) => Cell::Integer((*number).into()),
-        Field::Int(number) => Cell::Integer((*number).into()),
-        Field::Long(number) => Cell::Integer(*number),
-        Field::UByte(number) => Cell::Integer((*number).into()),
-        Field::UShort(number) => Cell::Integer((*number).into()),
-        Field::UInt(number) => Cell::Integer((*number).into()),
-        Field::ULong(number) => Cell::Integer(i64::try_from(*number).map_err(|_| {
+        Field::Null => AnnotationCell::Null,
+        Field::Str(text) => AnnotationCell::Text(text),
+        Field::Bool(flag) => AnnotationCell::Flag(*flag),
+        Field::Byte(number) => AnnotationCell::Integer((*number).into()),
+        Field::Short(number) => AnnotationCell::Integer((*number).into()),
+        Field::Int(number) => AnnotationCell::Integer((*number).into()),
+        Field::Long(number) => AnnotationCell::Integer(*number),
+        Field::UByte(number) => AnnotationCell::Integer((*number).into()),
+        Field::UShort(number) => AnnotationCell::Integer((*number).into()),
+        Field::UInt(number) => AnnotationCell::Integer((*number).into()),
+        Field::ULong(number) => AnnotationCell::Integer(i64::try_from(*number).map_err(|_| {
             Error::config(format!(
                 "column {name:?}: {number} is over 9223372036854775807"
             ))
             .fix("write it as a real or as text")
         })?),
-        Field::Float16(number) => Cell::Real((*number).into()),
-        Field::Float(number) => Cell::Real((*number).into()),
-        Field::Double(number) => Cell::Real(*number),
+        Field::Float16(number) => AnnotationCell::Real((*number).into()),
+        Field::Float(number) => AnnotationCell::Real((*number).into()),
+        Field::Double(number) => AnnotationCell::Real(*number),
         other => {
             let error = Error::config(format!("column {name:?} holds {other}"));
             return Err(error.fix("write the column as numbers or text"));

@@ -5,7 +5,7 @@ use super::joined::JoinedValues;
 use super::loaded::{LoadedTables, RowLayout};
 use super::loader::{take_bytes, take_cell};
 use super::row_store::{take_integer, take_signed, take_text};
-use super::values::{Cell, Type};
+use super::values::{AnnotationCell, Type};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use tapeloop_error::{Error, ErrorKind, Result};
@@ -28,7 +28,7 @@ pub(super) struct AnnotationRow<'a, 'b> {
     /// The values of `layout.channels`, NaN for none.
     pub(super) channels: &'b [f32],
     /// The values of `layout.columns`.
-    pub(super) cells: &'b [Cell<'a>],
+    pub(super) cells: &'b [AnnotationCell<'a>],
 }
 
 impl AnnotationRow<'_, '_> {
@@ -73,7 +73,7 @@ pub(super) fn visit_rows<'a>(
 fn decode<'a, 'b>(
     all: &'b LoadedTables,
     channels: &'b mut Vec<f32>,
-    cells: &'b mut Vec<Cell<'a>>,
+    cells: &'b mut Vec<AnnotationCell<'a>>,
     index: u32,
     from: &mut &'a [u8],
 ) -> Option<AnnotationRow<'a, 'b>> {
@@ -144,7 +144,7 @@ impl<'a> ValuesBuilder<'a> {
     }
 
     /// Appends the cell's value. Equal texts are stored once.
-    pub(super) fn push(&mut self, cell: Cell<'a>) {
+    pub(super) fn push(&mut self, cell: AnnotationCell<'a>) {
         match self {
             ValuesBuilder::Flags(values) => values.push(cell.flag()),
             ValuesBuilder::Integers(values) => values.push(cell.integer()),

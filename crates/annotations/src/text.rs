@@ -3,7 +3,7 @@
 use super::columns::NAME_COLUMNS;
 use super::loader::Loader;
 use super::records::TextRecords;
-use super::values::Cell;
+use super::values::AnnotationCell;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use tapeloop_error::{Context, Error, Result};
@@ -52,7 +52,7 @@ pub(super) fn read(
                 .fix("give each row all fields, and quote texts that hold a separator")
                 .within(place()));
         }
-        let cells: Vec<Cell<'_>> = fields.iter().map(Cell::Text).collect();
+        let cells: Vec<AnnotationCell<'_>> = fields.iter().map(AnnotationCell::Text).collect();
         all.add(&mut table, &cells, file_name, line).within(place)?;
     }
     Ok(())

@@ -9,7 +9,7 @@ const NULLS: [&str; 9] = ["", "NA", "N/A", "nan", "null", "none", ".", "?", "-"]
 
 /// A cell as the format of the table has it. All cells of a table in text are texts.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Cell<'a> {
+pub(super) enum AnnotationCell<'a> {
     Null,
     Flag(bool),
     Integer(i64),
@@ -143,12 +143,12 @@ impl Type {
     }
 }
 
-impl<'a> Cell<'a> {
+impl<'a> AnnotationCell<'a> {
     /// The flag of a cell in a column of flags; `None` for null.
     pub(super) fn flag(self) -> Option<bool> {
         match self {
-            Cell::Flag(flag) => Some(flag),
-            Cell::Text(text) => flag_of(text),
+            AnnotationCell::Flag(flag) => Some(flag),
+            AnnotationCell::Text(text) => flag_of(text),
             _ => None,
         }
     }
@@ -156,8 +156,8 @@ impl<'a> Cell<'a> {
     /// The number of a cell in a column of integers; `None` for null.
     pub(super) fn integer(self) -> Option<i64> {
         match self {
-            Cell::Integer(integer) => Some(integer),
-            Cell::Text(text) => integer_of(text),
+            AnnotationCell::Integer(integer) => Some(integer),
+            AnnotationCell::Text(text) => integer_of(text),
             _ => None,
         }
     }
@@ -165,9 +165,9 @@ impl<'a> Cell<'a> {
     /// The number of a cell in a column of reals; NaN is null.
     pub(super) fn real(self) -> Option<f64> {
         match self {
-            Cell::Integer(integer) => Some(integer as f64),
-            Cell::Real(real) => Some(real).filter(|real| !real.is_nan()),
-            Cell::Text(text) => real_of(text),
+            AnnotationCell::Integer(integer) => Some(integer as f64),
+            AnnotationCell::Real(real) => Some(real).filter(|real| !real.is_nan()),
+            AnnotationCell::Text(text) => real_of(text),
             _ => None,
         }
     }
@@ -175,7 +175,7 @@ impl<'a> Cell<'a> {
     /// The text of a cell in a column of texts. An empty one is null, and no other.
     pub(super) fn text(self) -> Option<&'a str> {
         match self {
-            Cell::Text(text) => Some(text).filter(|text| !text.is_empty()),
+            AnnotationCell::Text(text) => Some(text).filter(|text| !text.is_empty()),
             _ => None,
         }
     }
@@ -183,13 +183,15 @@ impl<'a> Cell<'a> {
     /// The cell as messages show it.
     pub(super) fn shown(self) -> Cow<'a, str> {
         match self {
-            Cell::Null => "null".into(),
-            Cell::Flag(flag) => flag.to_string().into(),
-            Cell::Integer(integer) => integer.to_string().into(),
+            AnnotationCell::Null => "null".into(),
+            AnnotationCell::Flag(flag) => flag.to_string().into(),
+            AnnotationCell::Integer(integer) => integer.to_string().into(),
             // Up to 1e15 a whole number is shown as it was written, not as `52.0`.
-            Cell::Real(real) if real.fract() == 0.0 && real.abs() < 1e15 => real.to_string().into(),
-            Cell::Real(real) => format!("{real:?}").into(),
-            Cell::Text(text) => text.into(),
+            AnnotationCell::Real(real) if real.fract() == 0.0 && real.abs() < 1e15 => {
+                real.to_string().into()
+            }
+            AnnotationCell::Real(real) => format!("{real:?}").into(),
+            AnnotationCell::Text(text) => text.into(),
         }
     }
 }
@@ -281,10 +283,10 @@ mod tests {
 
     #[test]
     fn words_for_missing_values_are_null_in_numbers_and_texts_in_texts() {
-        assert_eq!(Cell::Text("NA").real(), None);
-        assert_eq!(Cell::Text("NA").text(), Some("NA"), "Namibia");
-        assert_eq!(Cell::Text("").text(), None);
-        assert_eq!(Cell::Real(f64::NAN).real(), None);
-        assert_eq!(Cell::Text("7").integer(), Some(7));
+        assert_eq!(AnnotationCell::Text("NA").real(), None);
+        assert_eq!(AnnotationCell::Text("NA").text(), Some("NA"), "Namibia");
+        assert_eq!(AnnotationCell::Text("").text(), None);
+        assert_eq!(AnnotationCell::Real(f64::NAN).real(), None);
+        assert_eq!(AnnotationCell::Text("7").integer(), Some(7));
     }
 }

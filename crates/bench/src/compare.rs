@@ -13,7 +13,7 @@ mod table;
 
 use super::format;
 use super::merged::{self, MergedPoint, last_run, names};
-use super::record::{Limits, Outcome, PointFacts, Record, Run};
+use super::record::{MachineLimits, Outcome, PointFacts, Record, Run};
 use super::statistics::{ChangeFinding, PeriodChange, median};
 use serde::Serialize;
 use tapeloop_engine::error::{Error, Result};
@@ -394,7 +394,7 @@ fn machine_change(
 }
 
 /// The median change of the limits, as a ratio of times: rates are inverted. `None` if the runs share none.
-fn limits_change(old: &Limits, new: &Limits) -> Option<f64> {
+fn limits_change(old: &MachineLimits, new: &MachineLimits) -> Option<f64> {
     let rates = [
         (old.upload_bytes_per_s, new.upload_bytes_per_s),
         (old.download_bytes_per_s, new.download_bytes_per_s),

@@ -1,7 +1,7 @@
 //! What bounds a point, and warnings about its figures.
 
 use super::format;
-use super::record::{Figures, Limits, PointFacts, Share};
+use super::record::{Figures, MachineLimits, PointFacts, Share};
 use super::statistics::{median, median_of_sorted};
 
 /// The smallest share of a period that an activity must take to explain the period: below half, all else
@@ -38,7 +38,7 @@ const ARRIVALS_MIN: u64 = 200;
 /// The facts besides the figures that the diagnosis of a point needs.
 pub(super) struct PointContext<'a> {
     pub(super) point: &'a PointFacts,
-    pub(super) limits: &'a Limits,
+    pub(super) limits: &'a MachineLimits,
     /// The number of devices, each with the limits of the first.
     pub(super) devices: usize,
     /// Whether the backend has memory of its own, so that uploads and downloads are copies.
@@ -364,9 +364,9 @@ mod tests {
             slots: 4,
             ..PointFacts::default()
         };
-        let limits = Limits {
+        let limits = MachineLimits {
             upload_bytes_per_s: Some(50e9),
-            ..Limits::default()
+            ..MachineLimits::default()
         };
         let facts = PointContext {
             point: &point,

@@ -28,7 +28,7 @@ pub mod synthetic;
 pub mod internal {
     pub use crate::benchmark::halves;
     pub use crate::diagnosis::spread_warning;
-    pub use crate::machine::{Threads, core_time};
+    pub use crate::machine::{CpuClock, core_time};
     pub use crate::runner::slot_missing;
     pub mod format {
         pub use crate::format::*;

@@ -1,8 +1,8 @@
 //! Measures the limits of the machine with the calls that the engine makes.
 
 use super::benchmark::Benchmark;
-use super::point::{Point, Space, Work};
-use super::record::Limits;
+use super::point::{Point, PointSpace, Work};
+use super::record::MachineLimits;
 use super::runner::{self, Machine};
 use super::statistics::median;
 use super::synthetic::Synthetic;
@@ -37,10 +37,10 @@ const LAUNCHES: usize = 300;
 /// # Errors
 /// [`ErrorKind::OutOfMemory`](tapeloop_engine::ErrorKind::OutOfMemory) if memory runs out, and the errors of
 /// the device.
-pub fn measure(machine: &Machine) -> Result<Limits> {
-    let mut limits = Limits {
+pub fn measure(machine: &Machine) -> Result<MachineLimits> {
+    let mut limits = MachineLimits {
         host_bytes_per_s: Some(host_memory(machine)),
-        ..Limits::default()
+        ..MachineLimits::default()
     };
     let backend = machine.first();
     let launches = LaunchTimer::open(backend)?.measure()?;
@@ -139,7 +139,7 @@ impl CopyTimer {
         let point = Point {
             batch: (COPY_BYTES / size_of::<f32>()) as u32,
             kernels: 1,
-            ..Space::for_work(Work::Launch, true).base
+            ..PointSpace::for_work(Work::Launch, true).base
         };
         let recording = Arc::new(record_synthetic(backend, &point)?);
         let device_slots = backend.open_slots(recording.buffers(), 2, Priority::Normal)?;
@@ -188,7 +188,7 @@ struct LaunchTimer {
 impl LaunchTimer {
     /// Opens a slot, and captures the kernels of a batch in a graph.
     fn open(backend: &Arc<dyn Backend>) -> Result<Self> {
-        let point = Space::for_work(Work::Launch, true).base;
+        let point = PointSpace::for_work(Work::Launch, true).base;
         let recording = Arc::new(record_synthetic(backend, &point)?);
         let mut device_slots = backend.open_slots(recording.buffers(), 1, Priority::Normal)?;
         let mut device_slot = device_slots.remove(0);
@@ -240,7 +240,7 @@ fn arithmetic(machine: &Machine) -> Result<f64> {
         kernels: 32_768,
         // Two batches are queued behind the one that computes, so that the device never waits.
         slots: 3,
-        ..Space::for_work(Work::Compute, true).base
+        ..PointSpace::for_work(Work::Compute, true).base
     };
     let benchmark = Synthetic::for_point(&point).unwrap_or_else(|| unreachable!("it is synthetic"));
     let mut runner = runner::open(machine, &Arc::new(benchmark), &point)?;

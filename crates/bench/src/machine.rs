@@ -1,6 +1,6 @@
 //! Describes the machine, and reads its CPU clocks.
 
-use super::record::{Limits, Run};
+use super::record::{MachineLimits, Run};
 use std::fs;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -41,7 +41,7 @@ pub fn describe(backends: &[Arc<dyn Backend>], config: String) -> Run {
         cores: cores.map_or(1, usize::from),
         os: os_name(),
         config,
-        limits: Limits::default(),
+        limits: MachineLimits::default(),
         is_partial: false,
     }
 }
@@ -70,13 +70,13 @@ fn os_name() -> String {
 }
 
 /// CPU time of this thread, or of all threads of the process; `None` if the clock is unavailable.
-pub fn core_time(threads: Threads) -> Option<Duration> {
+pub fn core_time(threads: CpuClock) -> Option<Duration> {
     #[cfg(target_os = "linux")]
     {
         use rustix::time::{ClockId, clock_gettime};
         let time = clock_gettime(match threads {
-            Threads::This => ClockId::ThreadCPUTime,
-            Threads::All => ClockId::ProcessCPUTime,
+            CpuClock::This => ClockId::ThreadCPUTime,
+            CpuClock::All => ClockId::ProcessCPUTime,
         });
         let seconds = Duration::from_secs(u64::try_from(time.tv_sec).ok()?);
         Some(seconds + Duration::from_nanos(u64::try_from(time.tv_nsec).ok()?))
@@ -90,7 +90,7 @@ pub fn core_time(threads: Threads) -> Option<Duration> {
 
 /// The CPU clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Threads {
+pub enum CpuClock {
     /// The calling thread's.
     This,
     /// The process'.

@@ -199,7 +199,7 @@ impl fmt::Display for Point {
 
 /// A base point, and the values of each setting.
 #[derive(Clone, Debug)]
-pub struct Space {
+pub struct PointSpace {
     /// The point that variations start from.
     pub base: Point,
     /// Modes to measure.
@@ -231,7 +231,7 @@ fn compared_modes(work: Work, axis: Axis) -> &'static [Mode] {
     }
 }
 
-impl Space {
+impl PointSpace {
     /// The default space of a workload, for a GPU or for the CPU, where batches are smaller, as each takes
     /// longer. Sizes are such that the base point is bound by what its [`Work`] says.
     pub fn for_work(work: Work, on_device: bool) -> Self {
@@ -262,7 +262,7 @@ impl Space {
             is_mixed: false,
         };
         let sizes = |sizes: &[u32], unit: u32| sizes.iter().map(|size| size * unit).collect();
-        Space {
+        PointSpace {
             modes: match work {
                 // On the CPU mode resident runs as mode graph.
                 Work::Launch | Work::Features if on_device => {

@@ -50,7 +50,7 @@ pub struct Run {
     /// The resolved config, in TOML.
     pub config: String,
     /// The limits of the machine, measured in this run.
-    pub limits: Limits,
+    pub limits: MachineLimits,
     /// Whether it was stopped before its last point. A history does not tell.
     #[serde(skip)]
     pub is_partial: bool,
@@ -59,7 +59,7 @@ pub struct Run {
 /// The limits of a machine. The limits of a device are those of the first device. A limit that was
 /// not measured or does not apply is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Limits {
+pub struct MachineLimits {
     /// Upload from pinned memory alone, in bytes per second.
     pub upload_bytes_per_s: Option<f64>,
     /// Download to pinned memory alone, in bytes per second.

@@ -5,7 +5,7 @@ mod pipeline;
 mod ring;
 
 use super::benchmark::Benchmark;
-use super::machine::{Threads, core_time};
+use super::machine::{CpuClock, core_time};
 use super::point::{Front, Point};
 use super::record::Amounts;
 use hdrhistogram::Histogram;
@@ -307,13 +307,13 @@ impl<S: Benchmark> ItemSource<S> {
 /// Measures wall time and CPU time.
 struct Stopwatch {
     start: Instant,
-    threads: Threads,
+    threads: CpuClock,
     on_core: Option<Duration>,
 }
 
 impl Stopwatch {
     /// Starts to measure.
-    fn start(threads: Threads) -> Self {
+    fn start(threads: CpuClock) -> Self {
         let on_core = core_time(threads);
         Stopwatch {
             start: Instant::now(),

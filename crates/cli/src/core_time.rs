@@ -4,7 +4,7 @@ use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
-use tapeloop_bench::internal::{Threads, core_time};
+use tapeloop_bench::internal::{CpuClock, core_time};
 
 /// The processor time that threads have spent on one kind of work. Clones share it. It stays 0 on
 /// systems whose clock of a thread is not known.
@@ -14,9 +14,9 @@ pub struct CoreTime(Arc<AtomicU64>);
 impl CoreTime {
     /// Does `work`, and adds the processor time that this thread has spent on it.
     pub fn measure<T>(&self, work: impl FnOnce() -> T) -> T {
-        let start = core_time(Threads::This);
+        let start = core_time(CpuClock::This);
         let done = work();
-        if let (Some(start), Some(end)) = (start, core_time(Threads::This)) {
+        if let (Some(start), Some(end)) = (start, core_time(CpuClock::This)) {
             let spent = end.saturating_sub(start).as_nanos() as u64;
             self.0.fetch_add(spent, Relaxed);
         }

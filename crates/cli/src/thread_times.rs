@@ -1,7 +1,7 @@
 //! How a run's single threads spend their time: each of them does a work that no other thread does.
 
 use std::time::{Duration, Instant};
-use tapeloop_bench::internal::{Threads, core_time};
+use tapeloop_bench::internal::{CpuClock, core_time};
 
 /// The time of a thread, from its first step to its last.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -22,13 +22,13 @@ impl ThreadTimer {
     pub fn start() -> Self {
         ThreadTimer {
             start: Instant::now(),
-            busy: core_time(Threads::This),
+            busy: core_time(CpuClock::This),
         }
     }
 
     /// The time since the start.
     pub fn stop(&self) -> ThreadTime {
-        let busy = core_time(Threads::This).zip(self.busy);
+        let busy = core_time(CpuClock::This).zip(self.busy);
         ThreadTime {
             wall: self.start.elapsed(),
             busy: busy.map_or(Duration::ZERO, |(now, before)| now.saturating_sub(before)),

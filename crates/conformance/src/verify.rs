@@ -160,12 +160,12 @@ fn compares_first(backend: &Arc<dyn Backend>, policy: &Policy) -> bool {
 }
 
 /// A slot for one recording.
-struct Slot {
+struct VerifiedSlot {
     device_slot: Box<dyn DeviceSlot>,
     executor: Executor,
 }
 
-impl Slot {
+impl VerifiedSlot {
     /// A slot of `backend` with the commands of `recorder`.
     fn new(backend: &Arc<dyn Backend>, policy: &Policy, recorder: Recorder) -> Self {
         let recording = recorder.finish().unwrap();
@@ -173,7 +173,7 @@ impl Slot {
         let mut device_slot = slots.unwrap().remove(0);
         let buckets = Arc::new(Buckets::single(recording));
         let executor = Executor::new(backend, &mut *device_slot, &buckets, policy).unwrap();
-        Slot {
+        VerifiedSlot {
             device_slot,
             executor,
         }
@@ -190,7 +190,7 @@ impl Slot {
 
 /// A slot with a kernel that reads `x` and writes `y`.
 struct Kernelled {
-    slot: Slot,
+    slot: VerifiedSlot,
     header: Buffer<u32>,
     x: Buffer<i32>,
     y: Buffer<i32>,
@@ -214,7 +214,7 @@ impl Kernelled {
         recorder.upload(x);
         recorder.launch(&kernel, 1, &[header.into(), x.into(), y.into(), BY.into()]);
         recorder.download(y);
-        let slot = Slot::new(backend, policy, recorder);
+        let slot = VerifiedSlot::new(backend, policy, recorder);
         Kernelled { slot, header, x, y }
     }
 
@@ -281,7 +281,7 @@ pub fn results_that_depend_on_the_order_of_threads_are_caught(backend: &Arc<dyn 
         let args = [tickets.into(), out.into(), LEN.into()];
         recorder.launch(&kernel, LEN.div_ceil(128), &args);
         recorder.download(out);
-        let mut slot = Slot::new(backend, &policy, recorder);
+        let mut slot = VerifiedSlot::new(backend, &policy, recorder);
         // Two orders may be the same; those of all hundred batches are not.
         let error = (0..100).find_map(|_| slot.run(LEN).err());
         let place = ["bucket 0", "buffer out"];
@@ -345,7 +345,7 @@ pub fn a_batch_that_changes_an_input_uploaded_in_part_runs_once(backend: &Arc<dy
         let policy = verified(policy, every(1));
         let mut kernelled = Kernelled::new(backend, &policy, "in_place");
         kernelled.run(6).unwrap();
-        let Slot {
+        let VerifiedSlot {
             device_slot,
             executor,
         } = &mut kernelled.slot;
@@ -402,7 +402,7 @@ pub fn kernels_that_write_declared_memory_run_once(backend: &Arc<dyn Backend>) {
         warm_up: false,
         ..verified(Policy::default(), every(1))
     };
-    let mut slot = Slot::new(backend, &policy, recorder);
+    let mut slot = VerifiedSlot::new(backend, &policy, recorder);
     let view = AllocationView::new(&allocation, 0, 4).unwrap();
     slot.executor.declare(&mut *slot.device_slot, view).unwrap();
     for batch in 1..=3_i32 {

@@ -16,5 +16,5 @@ pub use files::{
 pub use lock::{LOCK, lock};
 pub use paths::{current_folder, path_of, shown, text_of};
 pub use quiet_panics::quietly;
-pub use reading::{Stream, open_file, open_stream, read_all, read_text};
+pub use reading::{OpenStream, open_file, open_stream, read_all, read_text};
 pub use suggest::{did_you_mean, nearest};

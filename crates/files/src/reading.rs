@@ -34,14 +34,14 @@ pub fn open_file(path: &Path) -> io::Result<File> {
 ///
 /// # Errors
 /// The file cannot be opened, or it is a folder.
-pub fn open_stream(path: &Path) -> io::Result<Stream> {
+pub fn open_stream(path: &Path) -> io::Result<OpenStream> {
     let file = open(path)?;
     let kind = file.metadata()?.file_type();
     if kind.is_dir() {
         return Err(io::Error::from(ErrorKind::IsADirectory));
     }
     let is_file = kind.is_file();
-    Ok(Stream {
+    Ok(OpenStream {
         file,
         no_writer_after: (!is_file).then(|| Instant::now() + WRITER_TIMEOUT),
     })
@@ -58,13 +58,13 @@ fn open(path: &Path) -> io::Result<File> {
 
 /// A file, a FIFO or a device. Reading waits for the programs that write to a FIFO.
 #[derive(Debug)]
-pub struct Stream {
+pub struct OpenStream {
     file: File,
     /// When to stop waiting for a program that opens the FIFO. `None` for a file, and once a program has.
     no_writer_after: Option<Instant>,
 }
 
-impl Stream {
+impl OpenStream {
     /// The length of a file in bytes; 0 for a FIFO or a device.
     ///
     /// # Errors
@@ -74,7 +74,7 @@ impl Stream {
     }
 }
 
-impl Read for Stream {
+impl Read for OpenStream {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         loop {
             match self.file.read(bytes) {

@@ -14,7 +14,7 @@ mod tokens;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 pub use struct_layout::{StructLayout, vector, vector_bytes};
-use tokens::{Lexed, Token, TokenKind, tokens};
+use tokens::{Lexed, SignatureToken, TokenKind, tokens};
 
 /// What a kernel does with the memory behind a pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,14 +32,14 @@ pub enum PointerAccess {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CudaType {
     /// A number.
-    Number(Number),
+    Number(NumberType),
     /// A struct, by its name.
     Struct(String),
 }
 
 /// The number types of CUDA C++.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Number {
+pub enum NumberType {
     /// `unsigned char`
     U8,
     /// `signed char`
@@ -122,9 +122,9 @@ type Result<T> = std::result::Result<T, SignatureError>;
 /// The declarations in a text.
 #[derive(Debug)]
 pub struct Declarations {
-    tokens: Vec<Token>,
+    tokens: Vec<SignatureToken>,
     /// Macros without parameters.
-    macros: BTreeMap<String, Vec<Token>>,
+    macros: BTreeMap<String, Vec<SignatureToken>>,
     /// Macros with parameters that turn the function after them into a kernel; their first argument
     /// is its launch bound.
     kernel_macros: BTreeSet<String>,
@@ -163,7 +163,7 @@ impl Declarations {
                 continue;
             };
             let value = &self.tokens[index + 2..];
-            let ends = |token: &Token| ";,=".chars().any(|end| token.is(end));
+            let ends = |token: &SignatureToken| ";,=".chars().any(|end| token.is(end));
             let end = value.iter().position(ends).unwrap_or(0);
             if let Some(value) = self.constant_product(&value[..end]) {
                 self.constants.insert(name.to_owned(), value);
@@ -188,10 +188,10 @@ impl Declarations {
             return;
         }
         let body = tokens(body).filter_map(|token| match token {
-            Lexed::Token(token) => Some(Token { line, ..token }),
+            Lexed::Token(token) => Some(SignatureToken { line, ..token }),
             Lexed::Directive(..) => None,
         });
-        let body: Vec<Token> = body.collect();
+        let body: Vec<SignatureToken> = body.collect();
         let value = match &body[..] {
             [open, inner @ .., close] if open.is('(') && close.is(')') => inner,
             all => all,
@@ -227,9 +227,13 @@ impl Declarations {
     }
 
     /// Reads the kernel whose return type starts at `position`; `None` if no parameter list follows.
-    fn kernel(&self, position: &mut usize, bounds: Option<&[Token]>) -> Result<Option<Signature>> {
+    fn kernel(
+        &self,
+        position: &mut usize,
+        bounds: Option<&[SignatureToken]>,
+    ) -> Result<Option<Signature>> {
         let mut bounds = bounds;
-        let mut name: Option<&Token> = None;
+        let mut name: Option<&SignatureToken> = None;
         while let Some(token) = self.tokens.get(*position) {
             match token.word() {
                 Some("__launch_bounds__") => {
@@ -271,7 +275,7 @@ impl Declarations {
 
     /// The tokens between the parentheses that open at `position`, which moves past them; `None` if none
     /// open there or they do not close.
-    fn group(&self, position: &mut usize) -> Option<&[Token]> {
+    fn group(&self, position: &mut usize) -> Option<&[SignatureToken]> {
         let (start, mut depth) = (*position + 1, 0);
         while let Some(token) = self.tokens.get(*position) {
             *position += 1;
@@ -287,8 +291,8 @@ impl Declarations {
     /// tokens once, and each of them keeps the macro's name. Errors of an empty part name the line of `place`.
     fn add_parameters(
         &self,
-        tokens: &[Token],
-        place: &Token,
+        tokens: &[SignatureToken],
+        place: &SignatureToken,
         macro_name: Option<&str>,
         parameters: &mut Vec<Parameter>,
     ) -> Result<()> {
@@ -328,11 +332,11 @@ impl Declarations {
 
     /// The value of a product of integer literals, and of constants and macros of the file, such as the
     /// launch bound `32 * WARPS`; `None` for any other expression.
-    fn constant_product(&self, tokens: &[Token]) -> Option<u32> {
+    fn constant_product(&self, tokens: &[SignatureToken]) -> Option<u32> {
         let mut product: u32 = 1;
         for factor in split(tokens, '*') {
             // `a::b::NAME` is looked up as NAME. Of its tokens `a`, `:`, `:`, `b`, ... every third is a word.
-            let is_path = |(index, token): (usize, &Token)| match index % 3 {
+            let is_path = |(index, token): (usize, &SignatureToken)| match index % 3 {
                 0 => token.word().is_some(),
                 _ => token.is(':'),
             };
@@ -358,7 +362,7 @@ struct Declarator {
 }
 
 /// Reads `const T* name`. The error names what a kernel cannot take.
-fn declare(tokens: &[Token]) -> Result<Declarator> {
+fn declare(tokens: &[SignatureToken]) -> Result<Declarator> {
     let stars = tokens
         .iter()
         .filter(|token| token.is('*') || token.is('['))
@@ -387,10 +391,11 @@ fn declare(tokens: &[Token]) -> Result<Declarator> {
         ];
         all.contains(&word) || word == "__grid_constant__"
     };
-    let is_const = |tokens: &[Token]| tokens.iter().any(|token| token.word() == Some("const"));
+    let is_const =
+        |tokens: &[SignatureToken]| tokens.iter().any(|token| token.word() == Some("const"));
     let mut words: Vec<&str> = tokens
         .iter()
-        .filter_map(Token::word)
+        .filter_map(SignatureToken::word)
         .filter(|word| !is_qualifier(word))
         .collect();
     // The name is the last word, unless that word is part of the type.
@@ -432,55 +437,55 @@ fn is_number_word(word: &str) -> bool {
     .contains(&word)
 }
 
-impl Number {
+impl NumberType {
     /// The size in bytes.
     pub fn bytes(self) -> usize {
         match self {
-            Number::U8 | Number::I8 => 1,
-            Number::U16 | Number::I16 | Number::F16 | Number::BF16 => 2,
-            Number::U32 | Number::I32 | Number::F32 => 4,
-            Number::U64 | Number::I64 | Number::F64 => 8,
+            NumberType::U8 | NumberType::I8 => 1,
+            NumberType::U16 | NumberType::I16 | NumberType::F16 | NumberType::BF16 => 2,
+            NumberType::U32 | NumberType::I32 | NumberType::F32 => 4,
+            NumberType::U64 | NumberType::I64 | NumberType::F64 => 8,
         }
     }
 }
 
 /// The number type that these words name. `long` alone is none, because its size depends on the
 /// platform.
-fn number(words: &[&str]) -> Option<Number> {
+fn number(words: &[&str]) -> Option<NumberType> {
     let count = |word: &str| words.iter().filter(|other| **other == word).count();
     let (short, long) = (count("short"), count("long"));
     let unsigned = count("unsigned") > 0;
     let integer = |narrow, wide| if unsigned { wide } else { narrow };
     if !words.is_empty() && words.iter().all(|word| is_number_word(word)) {
         return match words {
-            ["float"] => Some(Number::F32),
-            ["double"] => Some(Number::F64),
-            ["bool"] => Some(Number::U8),
+            ["float"] => Some(NumberType::F32),
+            ["double"] => Some(NumberType::F64),
+            ["bool"] => Some(NumberType::U8),
             _ if count("float") + count("double") + count("bool") > 0 || long == 1 => None,
-            _ if count("char") == 1 => Some(integer(Number::I8, Number::U8)),
-            _ if short == 1 => Some(integer(Number::I16, Number::U16)),
-            _ if long == 2 => Some(integer(Number::I64, Number::U64)),
-            _ => Some(integer(Number::I32, Number::U32)),
+            _ if count("char") == 1 => Some(integer(NumberType::I8, NumberType::U8)),
+            _ if short == 1 => Some(integer(NumberType::I16, NumberType::U16)),
+            _ if long == 2 => Some(integer(NumberType::I64, NumberType::U64)),
+            _ => Some(integer(NumberType::I32, NumberType::U32)),
         };
     }
     let [word] = words else { return None };
     Some(match *word {
-        "uint8_t" | "uchar" => Number::U8,
-        "int8_t" => Number::I8,
-        "uint16_t" | "ushort" => Number::U16,
-        "int16_t" => Number::I16,
-        "uint32_t" | "uint" => Number::U32,
-        "int32_t" => Number::I32,
-        "uint64_t" | "ulonglong" | "size_t" => Number::U64,
-        "int64_t" | "longlong" => Number::I64,
-        "half" | "__half" => Number::F16,
-        "nv_bfloat16" | "__nv_bfloat16" => Number::BF16,
+        "uint8_t" | "uchar" => NumberType::U8,
+        "int8_t" => NumberType::I8,
+        "uint16_t" | "ushort" => NumberType::U16,
+        "int16_t" => NumberType::I16,
+        "uint32_t" | "uint" => NumberType::U32,
+        "int32_t" => NumberType::I32,
+        "uint64_t" | "ulonglong" | "size_t" => NumberType::U64,
+        "int64_t" | "longlong" => NumberType::I64,
+        "half" | "__half" => NumberType::F16,
+        "nv_bfloat16" | "__nv_bfloat16" => NumberType::BF16,
         _ => return None,
     })
 }
 
 /// Splits at each `sign` outside of brackets.
-fn split(tokens: &[Token], sign: char) -> impl Iterator<Item = &[Token]> {
+fn split(tokens: &[SignatureToken], sign: char) -> impl Iterator<Item = &[SignatureToken]> {
     let mut depth = 0;
     tokens.split(move |token| {
         depth += i32::from("([{<".chars().any(|open| token.is(open)));

@@ -1,9 +1,9 @@
 //! How CUDA C++ lays out the structs that a text defines.
 
-use super::tokens::Token;
+use super::tokens::SignatureToken;
 use super::{
-    CudaType, Declarations, NESTING_MAX, Number, PointerAccess, Result, SignatureError, declare,
-    number, split,
+    CudaType, Declarations, NESTING_MAX, NumberType, PointerAccess, Result, SignatureError,
+    declare, number, split,
 };
 use std::collections::BTreeMap;
 
@@ -98,20 +98,21 @@ impl Declarations {
     /// Finds where structs are defined. If a struct is defined twice, the first definition counts.
     pub(super) fn find_structs(&mut self) {
         for start in 0..self.tokens.len() {
-            let is_struct = |token: &Token| token.word() == Some("struct");
+            let is_struct = |token: &SignatureToken| token.word() == Some("struct");
             if !is_struct(&self.tokens[start]) {
                 continue;
             }
             let rest = &self.tokens[start + 1..];
-            let ends_head =
-                |token: &Token| is_struct(token) || "{;,*>".chars().any(|end| token.is(end));
+            let ends_head = |token: &SignatureToken| {
+                is_struct(token) || "{;,*>".chars().any(|end| token.is(end))
+            };
             let Some(words) = rest.iter().position(ends_head) else {
                 continue;
             };
             // The name is one of the words of the head. The others are attributes such as `alignas`, which
             // no parameter has as its type.
             if rest[words].is('{') {
-                for word in rest[..words].iter().filter_map(Token::word) {
+                for word in rest[..words].iter().filter_map(SignatureToken::word) {
                     let place = (start, start + 1 + words);
                     self.structs.entry(word.to_owned()).or_insert(place);
                 }
@@ -122,7 +123,7 @@ impl Declarations {
     /// Adds the members of a declaration such as `T a, *b, c[3]`.
     fn add_member(
         &self,
-        tokens: &[Token],
+        tokens: &[SignatureToken],
         layout: &mut StructLayout,
         depth: usize,
         known: &mut InnerLayouts,
@@ -138,7 +139,7 @@ impl Declarations {
             .iter()
             .rposition(|token| token.word().is_some())
             .unwrap_or(0);
-        let type_tokens: Vec<Token> = first[..words]
+        let type_tokens: Vec<SignatureToken> = first[..words]
             .iter()
             .take_while(|token| token.word().is_some())
             .cloned()
@@ -209,7 +210,7 @@ fn too_large() -> String {
 }
 
 /// The numbers of one of CUDA's own vector types: their type and count.
-pub fn vector(name: &str) -> Option<(Number, usize)> {
+pub fn vector(name: &str) -> Option<(NumberType, usize)> {
     let digit = name.find(|c: char| c.is_ascii_digit())?;
     let count = name[digit..].parse().ok()?;
     let number = number(&[&name[..digit]])?;

@@ -117,13 +117,13 @@ fn structs_are_laid_out_as_cuda_does() {
     let inner = text.layout("Inner", 1).unwrap();
     assert_eq!((inner.bytes, inner.align), (6, 2));
     let outer = text.layout("Outer", 1).unwrap();
-    let float = CudaType::Number(Number::F32);
+    let float = CudaType::Number(NumberType::F32);
     assert_eq!(
         outer.pointers,
         [
             (8, PointerAccess::Read, float.clone()),
             (16, PointerAccess::Read, float),
-            (80, PointerAccess::Update, CudaType::Number(Number::I32)),
+            (80, PointerAccess::Update, CudaType::Number(NumberType::I32)),
         ]
     );
     assert_eq!((outer.bytes, outer.align), (96, 16));
@@ -235,7 +235,7 @@ fn attributes_before_the_name_are_no_parameters() {
 fn members_follow_an_array_in_one_declaration() {
     let text = "constexpr int N = 3; struct S { float a[N], b, *c; };";
     let layout = Declarations::parse(text).layout("S", 1).unwrap();
-    let pointer = CudaType::Number(Number::F32);
+    let pointer = CudaType::Number(NumberType::F32);
     assert_eq!(layout.pointers, [(16, PointerAccess::Write, pointer)]);
     assert_eq!((layout.bytes, layout.align), (24, 8));
 }

@@ -11,12 +11,12 @@ pub(super) enum TokenKind {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Token {
+pub(super) struct SignatureToken {
     pub(super) kind: TokenKind,
     pub(super) line: usize,
 }
 
-impl Token {
+impl SignatureToken {
     pub(super) fn is(&self, sign: char) -> bool {
         self.kind == TokenKind::Sign(sign)
     }
@@ -35,7 +35,7 @@ impl Token {
 }
 
 pub(super) enum Lexed {
-    Token(Token),
+    Token(SignatureToken),
     /// A preprocessor line without its `#`, continued lines joined.
     Directive(usize, String),
 }
@@ -93,7 +93,7 @@ pub(super) fn tokens(text: &str) -> impl Iterator<Item = Lexed> {
             } else {
                 (c.len_utf8(), Some(TokenKind::Sign(c)))
             };
-            let token = found.map(|kind| Lexed::Token(Token { kind, line }));
+            let token = found.map(|kind| Lexed::Token(SignatureToken { kind, line }));
             line += rest[..length].matches('\n').count();
             line_start = false;
             offset += length;

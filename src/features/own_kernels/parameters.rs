@@ -7,7 +7,7 @@ use crate::features::recorder::FeatureRecorder;
 use crate::record::{Arg, DType, Scalar};
 use half::{bf16, f16};
 use std::collections::BTreeMap;
-use tapeloop_signature::{CudaType, Declarations, Number, Parameter, PointerAccess};
+use tapeloop_signature::{CudaType, Declarations, NumberType, Parameter, PointerAccess};
 
 /// The names of parameters that take an annotation of the residues begin with this.
 const CHANNEL: &str = "channel_";
@@ -148,7 +148,7 @@ fn read_param(parameter: &Parameter, values: &BTreeMap<String, f64>) -> Result<O
                 .filter(|channel| !channel.is_empty())
             {
                 return match element {
-                    CudaType::Number(Number::F32) => Ok(OwnParam::Channel(channel.to_owned())),
+                    CudaType::Number(NumberType::F32) => Ok(OwnParam::Channel(channel.to_owned())),
                     _ => Err(Error::config("annotations are const float*")),
                 };
             }
@@ -170,8 +170,8 @@ fn read_param(parameter: &Parameter, values: &BTreeMap<String, f64>) -> Result<O
                 Err(Error::config(format!("the input is const {takes}*")))
             }
         }
-        (Some(_), CudaType::Number(Number::F32)) => Ok(OwnParam::Reals),
-        (Some(_), CudaType::Number(Number::I32)) => Ok(OwnParam::Counts),
+        (Some(_), CudaType::Number(NumberType::F32)) => Ok(OwnParam::Reals),
+        (Some(_), CudaType::Number(NumberType::I32)) => Ok(OwnParam::Counts),
         (Some(_), _) => Err(Error::config("columns are float* or int*")),
     }
 }
@@ -189,7 +189,7 @@ fn text_of(dtype: DType) -> String {
 
 /// A number as a parameter of this type takes it; reals are rounded.
 /// [`ErrorKind::Config`](crate::ErrorKind::Config) if it is no value of the type, or beyond it.
-fn number_of(number: Number, value: f64) -> Result<Scalar> {
+fn number_of(number: NumberType, value: f64) -> Result<Scalar> {
     macro_rules! integer {
         ($type:ty) => {{
             let integer = value as $type;
@@ -216,17 +216,17 @@ fn number_of(number: Number, value: f64) -> Result<Scalar> {
         }};
     }
     Ok(match number {
-        Number::U8 => integer!(u8),
-        Number::I8 => integer!(i8),
-        Number::U16 => integer!(u16),
-        Number::I16 => integer!(i16),
-        Number::U32 => integer!(u32),
-        Number::I32 => integer!(i32),
-        Number::U64 => integer!(u64),
-        Number::I64 => integer!(i64),
-        Number::F16 => real!(f16, f16::from_f64(value)),
-        Number::BF16 => real!(bf16, bf16::from_f64(value)),
-        Number::F32 => real!(f32, value as f32),
-        Number::F64 => Scalar::from(value),
+        NumberType::U8 => integer!(u8),
+        NumberType::I8 => integer!(i8),
+        NumberType::U16 => integer!(u16),
+        NumberType::I16 => integer!(i16),
+        NumberType::U32 => integer!(u32),
+        NumberType::I32 => integer!(i32),
+        NumberType::U64 => integer!(u64),
+        NumberType::I64 => integer!(i64),
+        NumberType::F16 => real!(f16, f16::from_f64(value)),
+        NumberType::BF16 => real!(bf16, bf16::from_f64(value)),
+        NumberType::F32 => real!(f32, value as f32),
+        NumberType::F64 => Scalar::from(value),
     })
 }

@@ -1,11 +1,11 @@
 //! The HTML page.
 
-use super::charts::Section;
+use super::charts::ChartSection;
 use super::style;
 use super::verdict::{ReportWords, is_noisy_run};
 use crate::format::{self, capital};
 use crate::merged::{MergedPoint, full_title};
-use crate::record::{Limits, Outcome, PointFacts, Record, Run};
+use crate::record::{MachineLimits, Outcome, PointFacts, Record, Run};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 /// The content of the page.
@@ -14,7 +14,7 @@ pub(super) struct PageContent<'a> {
     pub(super) records: &'a [&'a Record],
     pub(super) points: &'a [MergedPoint],
     pub(super) words: ReportWords,
-    pub(super) sections: Vec<Section>,
+    pub(super) sections: Vec<ChartSection>,
 }
 
 /// The whole page.
@@ -266,7 +266,7 @@ fn machine(run: &Run) -> Markup {
 }
 
 /// The box of the limits that were measured.
-fn limits(limits: &Limits) -> Markup {
+fn limits(limits: &MachineLimits) -> Markup {
     let rate = |value: Option<f64>| value.map(format::bytes_per_s);
     let time = |value: Option<f64>| value.map(format::time);
     let all = [

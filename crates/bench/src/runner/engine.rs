@@ -5,7 +5,7 @@ use super::{
     BatchFacts, Closed, ItemOf, ItemSource, Machine, Runner, Stopwatch, add_latency, latencies,
 };
 use crate::benchmark::Benchmark;
-use crate::machine::Threads;
+use crate::machine::CpuClock;
 use crate::point::Point;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -50,7 +50,7 @@ impl<S: Benchmark> Runner for EngineRunner<S> {
         let mut latencies = latencies();
         let mut to_check = Vec::new();
         let mut done = 0;
-        let watch = Stopwatch::start(Threads::All);
+        let watch = Stopwatch::start(CpuClock::All);
         let mut sink = |completion: Completion<S::Workload>| {
             let output = completion.result?;
             // Only the last batches are compared: to keep all outputs would take memory and time. The

@@ -4,7 +4,7 @@ use super::{
     BatchFacts, Closed, ItemOf, ItemSource, Machine, Runner, Stopwatch, add_latency, latencies,
 };
 use crate::benchmark::Benchmark;
-use crate::machine::Threads;
+use crate::machine::CpuClock;
 use crate::point::Point;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -68,7 +68,7 @@ impl<S: Benchmark> Runner for PipelineRunner<S> {
         let mut in_flight: VecDeque<(u64, Instant)> = VecDeque::with_capacity(batches as usize);
         let (mut items, mut to_check) = (VecDeque::new(), Vec::new());
         let mut done = 0;
-        let watch = Stopwatch::start(Threads::All);
+        let watch = Stopwatch::start(CpuClock::All);
         while done < batches {
             if items.is_empty()
                 && let Some(batch) = load.pop_front()

@@ -5,7 +5,7 @@ use super::{
     largest_batch, latencies, slot_missing, sum_amounts,
 };
 use crate::benchmark::Benchmark;
-use crate::machine::Threads;
+use crate::machine::CpuClock;
 use crate::point::Point;
 use crate::record::Amounts;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ struct Ready<S: Benchmark> {
 pub(super) struct RingRunner<S: Benchmark> {
     benchmark: Arc<S>,
     /// The CPU clock that is sampled.
-    threads: Threads,
+    threads: CpuClock,
     point: Point,
     packer: Packer<S::Workload>,
     ring: Ring<RingBatch<S>>,
@@ -47,9 +47,9 @@ impl<S: Benchmark> RingRunner<S> {
             benchmark: Arc::clone(benchmark),
             // On the CPU backend other threads work for the one that submits.
             threads: if backend.device().shares_host_memory {
-                Threads::All
+                CpuClock::All
             } else {
-                Threads::This
+                CpuClock::This
             },
             point: *point,
             packer,

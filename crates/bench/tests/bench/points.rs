@@ -4,7 +4,7 @@ use crate::measured::{figures, measure, session, small};
 use crate::tamper::Tamper;
 use std::sync::Arc;
 use tapeloop_bench::machine::describe;
-use tapeloop_bench::point::{Axis, Front, POINTS_MAX, Point, Space, Work, check_count};
+use tapeloop_bench::point::{Axis, Front, POINTS_MAX, Point, PointSpace, Work, check_count};
 use tapeloop_bench::record::{self, Outcome, Record};
 use tapeloop_bench::reference::ReferenceProgram;
 use tapeloop_bench::synthetic::Synthetic;
@@ -175,7 +175,7 @@ fn other_programs_are_asked_between_repetitions_and_compared() {
 #[test]
 fn the_default_points_are_few_and_each_is_there_once() {
     for on_device in [false, true] {
-        let points_of = |work| Space::for_work(work, on_device).one_at_a_time(&Axis::ALL);
+        let points_of = |work| PointSpace::for_work(work, on_device).one_at_a_time(&Axis::ALL);
         let points: Vec<Point> = Work::ALL.into_iter().flat_map(points_of).collect();
         assert!(
             (60..=POINTS_MAX).contains(&points.len()),
@@ -200,13 +200,13 @@ fn the_default_points_are_few_and_each_is_there_once() {
 
 #[test]
 fn a_product_holds_every_legal_combination_once() {
-    let space = Space::for_work(Work::Compute, false);
+    let space = PointSpace::for_work(Work::Compute, false);
     let points = space.product(&[Axis::Mode, Axis::Slots, Axis::Kernels]);
     assert_eq!(
         points.len(),
         space.modes.len() * space.slots.len() * space.kernels.len()
     );
-    let all = Space::for_work(Work::Launch, false).product(&Axis::ALL);
+    let all = PointSpace::for_work(Work::Launch, false).product(&Axis::ALL);
     assert!(all.len() > 1_000 && all.iter().all(Point::is_legal));
 }
 

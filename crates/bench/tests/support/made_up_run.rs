@@ -4,8 +4,8 @@
 
 use crate::random::Random;
 use tapeloop_bench::record::{
-    Amounts, FORMAT, Figures, Latency, Limits, Open, Outcome, PointFacts, Record, Reference, Run,
-    Share, SpanFacts, Stages,
+    Amounts, FORMAT, Figures, Latency, MachineLimits, Open, Outcome, PointFacts, Record, Reference,
+    Run, Share, SpanFacts, Stages,
 };
 
 const UP: f64 = 55.3e9;
@@ -33,7 +33,7 @@ fn run() -> Run {
         cores: 16,
         os: "Linux 6.8.0-1021".to_owned(),
         config: "[engine]\nslots = 4\nmode = \"graph\"\n\n[batch]\nresidues = 16384\n".to_owned(),
-        limits: Limits {
+        limits: MachineLimits {
             upload_bytes_per_s: Some(UP),
             download_bytes_per_s: Some(DOWN),
             upload_both_bytes_per_s: Some(BOTH),

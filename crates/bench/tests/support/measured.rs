@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tapeloop_bench::machine::describe;
 use tapeloop_bench::measure::{Session, Settings};
-use tapeloop_bench::point::{Point, Space, Work};
+use tapeloop_bench::point::{Point, PointSpace, Work};
 use tapeloop_bench::record::{Figures, Outcome, Record};
 use tapeloop_bench::runner::Machine;
 use tapeloop_bench::synthetic::Synthetic;
@@ -40,7 +40,7 @@ pub(crate) fn small() -> Point {
         batch: 100,
         kernels: 3,
         slots: 2,
-        ..Space::for_work(Work::Launch, false).base
+        ..PointSpace::for_work(Work::Launch, false).base
     }
 }
 

@@ -18,7 +18,7 @@ use tapeloop::pipeline::SLOTS_MAX;
 use tapeloop::replay::{Mode, Transfer};
 use tapeloop::structure::ReadOptions;
 use tapeloop_bench::measure::Settings;
-use tapeloop_bench::point::{Axis, Front, Point, Space, Work};
+use tapeloop_bench::point::{Axis, Front, Point, PointSpace, Work};
 
 /// The resolved config of a benchmark.
 #[derive(Clone, Debug)]
@@ -232,13 +232,13 @@ impl BenchConfig {
 
     /// The points of a workload: the defaults, with what the config varies and sizes in their
     /// place.
-    fn space(&self, work: Work, on_device: bool) -> Space {
+    fn space(&self, work: Work, on_device: bool) -> PointSpace {
         fn replace<T: Clone>(value: &mut T, by: &Option<T>) {
             if let Some(by) = by {
                 value.clone_from(by);
             }
         }
-        let mut space = Space::for_work(work, on_device);
+        let mut space = PointSpace::for_work(work, on_device);
         replace(&mut space.modes, &self.varied.modes);
         replace(&mut space.transfers, &self.varied.transfers);
         replace(&mut space.fronts, &self.varied.fronts);

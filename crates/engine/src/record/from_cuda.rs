@@ -5,7 +5,7 @@ use super::kernel::{Access, Image, Kernel, ParamKind};
 use super::struct_arg::PointerField;
 use crate::error::{Error, ErrorKind, Result};
 use tapeloop_signature::{
-    CudaType, Declarations, Number, Parameter, PointerAccess, SignatureError, vector_bytes,
+    CudaType, Declarations, NumberType, Parameter, PointerAccess, SignatureError, vector_bytes,
 };
 
 impl Kernel {
@@ -152,21 +152,21 @@ impl From<PointerAccess> for Access {
     }
 }
 
-impl From<Number> for DType {
-    fn from(number: Number) -> Self {
+impl From<NumberType> for DType {
+    fn from(number: NumberType) -> Self {
         match number {
-            Number::U8 => DType::U8,
-            Number::I8 => DType::I8,
-            Number::U16 => DType::U16,
-            Number::I16 => DType::I16,
-            Number::U32 => DType::U32,
-            Number::I32 => DType::I32,
-            Number::U64 => DType::U64,
-            Number::I64 => DType::I64,
-            Number::F16 => DType::F16,
-            Number::BF16 => DType::BF16,
-            Number::F32 => DType::F32,
-            Number::F64 => DType::F64,
+            NumberType::U8 => DType::U8,
+            NumberType::I8 => DType::I8,
+            NumberType::U16 => DType::U16,
+            NumberType::I16 => DType::I16,
+            NumberType::U32 => DType::U32,
+            NumberType::I32 => DType::I32,
+            NumberType::U64 => DType::U64,
+            NumberType::I64 => DType::I64,
+            NumberType::F16 => DType::F16,
+            NumberType::BF16 => DType::BF16,
+            NumberType::F32 => DType::F32,
+            NumberType::F64 => DType::F64,
         }
     }
 }

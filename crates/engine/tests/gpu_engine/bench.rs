@@ -7,7 +7,7 @@ use std::time::Duration;
 use tapeloop_bench::limits;
 use tapeloop_bench::machine::describe;
 use tapeloop_bench::measure::{Session, Settings};
-use tapeloop_bench::point::{Axis, Point, Space, Work};
+use tapeloop_bench::point::{Axis, Point, PointSpace, Work};
 use tapeloop_bench::record::{Outcome, Record};
 use tapeloop_bench::runner::Machine;
 use tapeloop_bench::synthetic::Synthetic;
@@ -33,7 +33,7 @@ fn session() -> Session {
 
 /// Small batches, odd sizes.
 fn points(work: Work) -> Vec<Point> {
-    let mut space = Space::for_work(work, true);
+    let mut space = PointSpace::for_work(work, true);
     space.base.batch = 1_000;
     space.base.kernels = 5;
     space.batches = vec![1, 257, 5_000];

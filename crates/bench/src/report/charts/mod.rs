@@ -12,10 +12,10 @@ mod timeline;
 
 use super::figure::Figure;
 use crate::merged::MergedPoint;
-use crate::record::Limits;
+use crate::record::MachineLimits;
 
 /// A heading with its charts.
-pub(super) struct Section {
+pub(super) struct ChartSection {
     pub(super) id: &'static str,
     pub(super) title: &'static str,
     pub(super) figures: Vec<Figure>,
@@ -24,7 +24,7 @@ pub(super) struct Section {
 }
 
 /// All charts of a run.
-pub(super) fn sections(points: &[MergedPoint], limits: &Limits) -> Vec<Section> {
+pub(super) fn sections(points: &[MergedPoint], limits: &MachineLimits) -> Vec<ChartSection> {
     let throughput = throughput::figures(points, limits);
     let is_replay = |figure: &Figure| figure.id == "throughput-launch";
     let (mut replay, sizes): (Vec<Figure>, Vec<Figure>) =
@@ -69,7 +69,7 @@ pub(super) fn sections(points: &[MergedPoint], limits: &Limits) -> Vec<Section> 
         ("files-section", "Files", files::figures(points), none()),
     ];
     let sections = sections.into_iter();
-    let sections = sections.map(|(id, title, figures, more)| Section {
+    let sections = sections.map(|(id, title, figures, more)| ChartSection {
         id,
         title,
         figures,

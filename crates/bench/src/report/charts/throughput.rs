@@ -8,7 +8,7 @@ use super::super::sweeps::{Sweep, by_size, program, programs, workloads};
 use super::super::verdict::replay_change;
 use crate::format::{self, capital};
 use crate::merged::{MergedPoint, names, size, workload};
-use crate::record::{Figures, Limits, PointFacts};
+use crate::record::{Figures, MachineLimits, PointFacts};
 use crate::statistics::{ChangeFinding, Spread};
 
 /// The quantity whose rate is a workload's throughput.
@@ -47,7 +47,7 @@ const OF_OTHER_PROGRAMS: &str = " Other programs replay graphs of the same work.
      with torch.add, and tapeloop copies small batches by a kernel.";
 
 /// A chart for each workload that was measured over the size of batches.
-pub(super) fn figures(points: &[MergedPoint], limits: &Limits) -> Vec<Figure> {
+pub(super) fn figures(points: &[MergedPoint], limits: &MachineLimits) -> Vec<Figure> {
     let sweeps = by_size(points);
     let of_workload = |name: &&str| {
         let group = sweeps.iter().filter(|sweep| sweep.facts.workload == **name);
@@ -57,7 +57,7 @@ pub(super) fn figures(points: &[MergedPoint], limits: &Limits) -> Vec<Figure> {
 }
 
 /// The chart of one workload, with a line for each setting that was varied, and for other programs.
-fn figure(name: &str, sweeps: &[&Sweep<'_>], limits: &Limits) -> Option<Figure> {
+fn figure(name: &str, sweeps: &[&Sweep<'_>], limits: &MachineLimits) -> Option<Figure> {
     let first = sweeps.first()?;
     let all = || sweeps.iter().flat_map(|sweep| &sweep.points);
     let measure = match name {

@@ -22,7 +22,7 @@ use tapeloop::features::{Features, TableName};
 use tapeloop::workload::Completion;
 use tapeloop_annotations::{Level, check_matched};
 use tapeloop_bench::internal::format::counted;
-use tapeloop_bench::internal::{Threads, core_time};
+use tapeloop_bench::internal::{CpuClock, core_time};
 use tapeloop_cli::config::{Config, OutputTable, TableSet};
 use tapeloop_cli::core_time::MachineTime;
 use tapeloop_cli::exit_codes::{self, GOOD};
@@ -250,7 +250,7 @@ pub(super) fn compute(
 ) -> Result<RunOutcome> {
     let started = SystemTime::now();
     let clock = Instant::now();
-    let cores_before = core_time(Threads::All);
+    let cores_before = core_time(CpuClock::All);
     let machine_before = MachineTime::now();
     let annotations = plan.annotations.as_ref();
     let reads = annotations.map_or(&[][..], |annotations| annotations.files());
@@ -364,7 +364,7 @@ pub(super) fn compute(
     };
     let elapsed = clock.elapsed();
     let compilation = plan.compilation();
-    let cores = core_time(Threads::All).zip(cores_before);
+    let cores = core_time(CpuClock::All).zip(cores_before);
     let counts = counters.counts();
     let matches = counters.matches();
     let tables = annotations.map_or(Ok(Vec::new()), |all| all.by_table(&matches));
