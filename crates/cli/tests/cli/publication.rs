@@ -89,7 +89,8 @@ fn a_record_that_was_edited_or_is_of_another_version_is_refused() {
         edit(&mut record);
         fs::write(&path, record.to_string()).unwrap();
         let output = tapeloop(["methods", str_of(&out)]).output().unwrap();
-        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        let code = output.status.code().unwrap();
+        assert!((1..=2).contains(&code), "{output:?}");
         text(&output.stderr)
     };
     let said = refused(&|record| drop(record["config"].as_object_mut().unwrap().remove("models")));

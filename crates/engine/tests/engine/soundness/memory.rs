@@ -136,11 +136,12 @@ fn an_address_inside_bound_memory_is_said_to_be_there() {
         };
         let buckets = Arc::new(Buckets::single(recording));
         let mut executor = Executor::new(&backend, device_slot, &buckets, &policy).unwrap();
-        let mut bound = executor.bindings(device_slot, 0).unwrap().clone();
+        let recording = &buckets.largest().recording;
+        let mut bound = Bindings::new(recording, &*backend, device_slot, &policy).unwrap();
         let view = AllocationView::new(&allocation, 0, 128).unwrap();
         bound.bind_device(d, view).unwrap();
-        executor.update(device_slot, 0, bound).unwrap();
-        let replayed = executor.replay(device_slot, 0, Extent::from([LEN]));
+        let updated = executor.update(device_slot, 0, bound);
+        let replayed = updated.and_then(|_| executor.replay(device_slot, 0, Extent::from([LEN])));
         let error = replayed.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Mismatch);
         let text = error.to_string();
