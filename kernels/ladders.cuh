@@ -3,7 +3,7 @@
 #pragma once
 #include "dssp.cuh"
 
-// Within a ladder fewer consecutive residues than this have no bridge.
+// In a ladder the next bridge is fewer residues than this after the last one, on either strand.
 constexpr int GAP_MAX = 6;
 // On one of its strands a bulge advances by fewer residues than this.
 constexpr int BULGE_MAX = 3;

@@ -47,7 +47,8 @@ macro_rules! typed {
         }
 
         impl Typed {
-            /// Declares a buffer of `len` elements.
+            /// Declares a buffer of `len` elements: `recorder` has one axis of capacity 1, along which an upload
+            /// and a download have `len` elements.
             ///
             /// # Panics
             /// For a struct.

@@ -150,7 +150,8 @@ impl Loader<'_> {
     }
 
     /// Reads a table of any format. A panic of the Parquet reader, which a damaged file may cause,
-    /// is an error of the table.
+    /// is an error of the table. [`ErrorKind::Config`](tapeloop_error::ErrorKind::Config) for a table that is
+    /// wrong or cannot be read, `Io` if the temporary file of the rows cannot be written.
     fn read(&mut self, path: &Path) -> Result<()> {
         let source = path.to_string_lossy();
         let file_name = structure_name(&source);

@@ -8,7 +8,7 @@ use crate::program::accepted_policies;
 use crate::scale::{Scale, TWIN_PANICS, doubled, vectors};
 use crate::threads;
 use std::sync::Arc;
-use tapeloop_engine::backend::{Backend, Space};
+use tapeloop_engine::backend::{Backend, Contents, Space};
 use tapeloop_engine::pipeline::{Engine, EngineConfig, Wait};
 use tapeloop_engine::replay::Policy;
 use tapeloop_engine::workload::{Completion, Extent, ResidentViews, Workload};
@@ -52,7 +52,7 @@ fn of_numbers() -> [Extent; 2] {
 }
 
 /// A supervised device has no memory that a program allocates or that batches update, since it could not
-/// restore it. Another device has both.
+/// restore it, and reads and copies nothing of what it was filled with. Another device has both.
 pub fn memory_that_would_be_lost_is_refused(backend: &Arc<dyn Backend>) {
     let allocated = [Space::Device, Space::Pinned].map(|space| backend.allocate(space, 64));
     let updating = engine(
@@ -65,6 +65,15 @@ pub fn memory_that_would_be_lost_is_refused(backend: &Arc<dyn Backend>) {
     if backend.is_supervised() {
         for refused in allocated {
             assert_refused(&refused.err().unwrap(), ErrorKind::Unavailable, &[]);
+        }
+        let contents: Arc<Contents> = Arc::new([7_u8; 64]);
+        let filled = backend.allocate_filled(&contents).unwrap();
+        for refused in [
+            backend.write(&[1; 8], &filled, 0),
+            backend.read(&filled, 0, &mut [0; 8]),
+            backend.copy(&filled, 0, &filled, 8, 8),
+        ] {
+            assert_refused(&refused.unwrap_err(), ErrorKind::Unavailable, &[]);
         }
         let refused = updating.err().unwrap();
         assert_refused(&refused, ErrorKind::Unavailable, &["buffer table"]);

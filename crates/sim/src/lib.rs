@@ -191,9 +191,36 @@ impl SimBackend {
         ))
     }
 
+    /// Refuses what a supervised device does not do, as its worker has no memory of the program's.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unavailable`](tapeloop_engine::error::ErrorKind::Unavailable) with supervision.
+    fn refuse_supervised(&self) -> Result<()> {
+        if self.is_supervised() {
+            Err(no_allocations())
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Writes bytes into an allocation.
+    ///
+    /// # Errors
+    /// Those of [`SimBackend::turn`].
+    fn put(&self, from: &[u8], to: &Allocation, to_offset: usize) -> Result<()> {
+        let (mut device, mut lease) = self.turn(to, to_offset, from.len(), Access::Write)?;
+        let bytes = match to.space() {
+            Space::Pinned => lease.exclusive(),
+            Space::Device => device.memory.at_mut(to.address()).bytes.as_mut_slice(),
+        };
+        bytes[to_offset..to_offset + from.len()].copy_from_slice(from);
+        Ok(())
+    }
+
     /// Locks a part of an allocation for the host.
     ///
     /// # Errors
+    /// A violation, for an access that is not ordered after earlier work;
     /// [`ErrorKind::Usage`](tapeloop_engine::error::ErrorKind::Usage) for another backend's
     /// allocation, a part outside of it, or one that is in use; those of [`SimBackend::enter`].
     fn turn(
@@ -274,11 +301,8 @@ unsafe impl Backend for SimBackend {
     }
 
     fn allocate(&self, space: Space, bytes: usize) -> Result<Allocation> {
-        if self.is_supervised() {
-            Err(no_allocations())
-        } else {
-            self.take(space, bytes)
-        }
+        self.refuse_supervised()?;
+        self.take(space, bytes)
     }
 
     fn allocate_filled(&self, contents: &Arc<Contents>) -> Result<Allocation> {
@@ -290,7 +314,7 @@ unsafe impl Backend for SimBackend {
             let kept = (memory.address(), Arc::clone(contents));
             self.shared.device.lock().filled.extend([kept]);
         }
-        self.write(bytes, &memory, 0)?;
+        self.put(bytes, &memory, 0)?;
         Ok(if is_supervised {
             memory.read_only()
         } else {
@@ -329,16 +353,12 @@ unsafe impl Backend for SimBackend {
     }
 
     fn write(&self, from: &[u8], to: &Allocation, to_offset: usize) -> Result<()> {
-        let (mut device, mut lease) = self.turn(to, to_offset, from.len(), Access::Write)?;
-        let bytes = match to.space() {
-            Space::Pinned => lease.exclusive(),
-            Space::Device => device.memory.at_mut(to.address()).bytes.as_mut_slice(),
-        };
-        bytes[to_offset..to_offset + from.len()].copy_from_slice(from);
-        Ok(())
+        self.refuse_supervised()?;
+        self.put(from, to, to_offset)
     }
 
     fn read(&self, from: &Allocation, from_offset: usize, to: &mut [u8]) -> Result<()> {
+        self.refuse_supervised()?;
         let (device, lease) = self.turn(from, from_offset, to.len(), Access::Read)?;
         let bytes = match from.space() {
             Space::Pinned => lease.shared(),
@@ -356,6 +376,7 @@ unsafe impl Backend for SimBackend {
         to_offset: usize,
         bytes: usize,
     ) -> Result<()> {
+        self.refuse_supervised()?;
         from.check_range(from_offset, bytes)?;
         to.check_key(self.shared.allocation_key)?;
         to.check_range(to_offset, bytes)?;

@@ -82,7 +82,7 @@ impl SlotState {
 
 impl SimDevice {
     /// Leases the allocations of operations until the work at `last` is seen done; none of them
-    /// after an error. Returns what to pass to [`Device::unlease`] if the submission fails.
+    /// after an error. Returns what to pass to [`SimDevice::unlease`] if the submission fails.
     ///
     /// # Errors
     /// [`ErrorKind::Usage`] for an allocation that other work, the host or a guard uses.
@@ -105,7 +105,7 @@ impl SimDevice {
         Ok(taken)
     }
 
-    /// Reverts [`Device::lease`].
+    /// Reverts [`SimDevice::lease`].
     pub(super) fn unlease(&mut self, slot: u32, taken: Taken) {
         let leases = &mut self.slot(slot).leases;
         for (address, before) in taken.into_iter().rev() {
@@ -143,7 +143,7 @@ impl SimDevice {
     /// copied to the model, as the host may have written it.
     ///
     /// # Errors
-    /// As [`Device::lease`]. A read lease of earlier work is kept.
+    /// As [`SimDevice::lease`]. A read lease of earlier work is kept.
     fn take_lease(
         &mut self,
         slot: u32,
@@ -210,7 +210,8 @@ impl SimDevice {
         if !self.supervised {
             return Err(error);
         }
-        // With supervision every error of a batch ends the worker process.
+        // Stricter than a worker, which loses its device at a refused fence, and at a refused launch the batch
+        // alone. Without the driver's code this is an error of the device ([`Error::scope`]).
         let error = Error::new(ErrorKind::Device, error.message());
         self.lose(error.clone());
         Err(error)

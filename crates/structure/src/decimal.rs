@@ -104,11 +104,13 @@ impl Decimal {
         }
     }
 
-    /// The float nearest to a number of up to 8 places and 2^53. The float nearest to the quotient
-    /// of two f64 is also the one nearest to the number, which is at least 2^-52 of its value away
-    /// from the middle between two floats, or in the middle.
+    /// The float nearest to the number, which has at most 8 places, as columns of BinaryCIF have (`decoders`),
+    /// and digits of at most 2^53, which f64 holds exactly. Rounding the quotient to f64 first changes nothing:
+    /// the number is in the middle between two floats, and then so is the f64, or at least 2^-53 of its value
+    /// away from it, and the f64 stays on its side.
     #[inline]
     pub(super) fn b_factor(self) -> f32 {
+        debug_assert!((-8..=0).contains(&self.exponent) && self.digits <= 1 << 53);
         const POWERS: [f64; 9] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8];
         let magnitude = self.digits as f64 / POWERS[self.exponent.unsigned_abs() as usize];
         (if self.is_negative {

@@ -11,8 +11,8 @@ pub(super) const GAP_MAX: usize = constants::GAP_MAX as usize;
 /// On one of its strands a bulge advances by fewer residues than this: up to one has no bridge.
 const BULGE_MAX: usize = constants::BULGE_MAX as usize;
 /// The bit of a residue's marks that tells whether the ladder that begins with the residue's bridge
-/// 0 was joined to an earlier ladder. The bits for its other bridges follow, and `IN_BRIDGE` and
-/// `IN_STRAND` are below.
+/// 0 was joined to an earlier ladder. The bits for its other bridges follow, and lower ones are
+/// `IN_BRIDGE` and `IN_STRAND` of `bonds`.
 const JOINED_SHIFT: usize = 8;
 
 /// Consecutive bridges of one kind, between the residues i to i_end and j to j_end.

@@ -95,8 +95,8 @@ impl RawConfig {
     /// Parses the text of the config file `file`.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](tapeloop::ErrorKind::Config) if the text is not valid TOML, or sets a
-    /// key twice; the message names the line.
+    /// [`ErrorKind::Config`](tapeloop::ErrorKind::Config) if the text is not valid TOML, sets a key
+    /// twice, or has a number that 64 bits do not hold; the message names the line.
     pub fn parse(text: &str, file: &Path) -> Result<Self> {
         let file: Arc<Path> = Arc::from(file);
         let breaks: Vec<usize> = text.match_indices('\n').map(|(offset, _)| offset).collect();
@@ -117,25 +117,41 @@ impl RawConfig {
         };
         let table = DeTable::parse(text).map_err(invalid)?;
         let mut raw = RawConfig::default();
-        raw.insert("", table.get_ref(), &origin).map_err(invalid)?;
+        raw.insert("", table.get_ref(), &origin, &invalid)?;
         Ok(raw)
     }
 
     /// Inserts the entries of a table, and those of tables in it under their keys with dots.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](tapeloop::ErrorKind::Config) for a key that is there already, as
+    /// `"sasa.points" = 64` beside `points` in `[sasa]` is for TOML's parser another one; what `invalid`
+    /// makes of a number that 64 bits do not hold.
     fn insert(
         &mut self,
         prefix: &str,
         table: &DeTable<'_>,
         origin: &dyn Fn(usize) -> Origin,
-    ) -> Result<(), toml::de::Error> {
+        invalid: &dyn Fn(toml::de::Error) -> Error,
+    ) -> Result<()> {
         for (name, value) in table {
             let key = format!("{prefix}{}", name.get_ref());
             let origin_here = origin(name.span().start);
             if let DeValue::Table(inner) = value.get_ref() {
                 self.tables.push((key.clone(), origin_here));
-                self.insert(&format!("{key}."), inner, origin)?;
+                self.insert(&format!("{key}."), inner, origin, invalid)?;
             } else {
-                let value = Value::deserialize(ValueDeserializer::from(value.clone()))?;
+                let value = Value::deserialize(ValueDeserializer::from(value.clone()));
+                let value = value.map_err(invalid)?;
+                if let Some(earlier) = self.entries.get(&key) {
+                    let (first, second) = if earlier.origin < origin_here {
+                        (&earlier.origin, &origin_here)
+                    } else {
+                        (&origin_here, &earlier.origin)
+                    };
+                    let error = Error::config(format!("`{key}` is set at {first} already"));
+                    return Err(error.fix("leave one out").within(second.to_string()));
+                }
                 let origin = origin_here;
                 self.entries.insert(key, RawEntry { value, origin });
             }
@@ -156,7 +172,7 @@ impl RawConfig {
 
     /// Inserts settings from JSON as [`Self::insert`] does those of TOML. A null leaves a key
     /// unset. An [`ErrorKind::Config`](tapeloop::ErrorKind::Config) error for a value that TOML
-    /// does not have.
+    /// does not have, and for a key that is set twice.
     fn insert_settings(
         &mut self,
         prefix: &str,
@@ -174,7 +190,12 @@ impl RawConfig {
                 value => {
                     let typed = Value::deserialize(value);
                     let typed = typed.map_err(|error| Error::config(error.to_string()));
-                    self.set(SETTINGS, &key, Some(typed.within(|| key.clone())?));
+                    let typed = typed.within(|| key.clone())?;
+                    if self.entries.contains_key(&key) {
+                        let error = Error::config(format!("`{key}` is set twice"));
+                        return Err(error.fix("leave one out"));
+                    }
+                    self.set(SETTINGS, &key, Some(typed));
                 }
             }
         }

@@ -82,14 +82,15 @@ pub(crate) struct Batch<W: Workload> {
     pub(crate) closed_at: Option<Instant>,
     /// When a worker was asked to write or to read it, until the worker does.
     pub(crate) handed_over_at: Option<Instant>,
-    /// When it was submitted to the device.
+    /// When it was written: the call that submits it to the device begins then.
     pub(crate) submitted_at: Option<Instant>,
     /// The bits of the uniforms when its items were submitted. Set when the batch is closed.
     pub(crate) uniforms: Vec<u32>,
     /// The contents of the resident buffers when its items were submitted, if they can be replaced. Set when
     /// the batch is closed.
     pub(crate) resident: Option<Arc<ResidentVersion>>,
-    /// Whether it was written into a slot before.
+    /// Whether it was written into a slot before. Items may have been rejected then, so [`Batch::leave_out`]
+    /// moves the others together before it is written again.
     pub(crate) is_written: bool,
     /// The results of entries that were run apart from each other after a loss.
     pub(crate) settled: Vec<Option<Result<W::Output>>>,

@@ -2,6 +2,7 @@
 
 use super::config::EngineConfig;
 use super::recorded::record_config;
+use super::resident::ResidentContents;
 use crate::backend::{Backend, DeviceSlot, Priority};
 use crate::error::{Error, Result};
 use crate::replay::{Executor, Policy};
@@ -50,8 +51,12 @@ fn draw_bucket<W: Workload>(
     draw: fn(&mut Executor, &mut dyn DeviceSlot, usize, &str) -> Result<String>,
 ) -> Result<String> {
     config.check()?;
-    let (buckets, _) = record_config(workload, config, backend.device())?;
-    let ordinary = || buckets.find(config.batch).expect("checked above");
+    let (mut buckets, _) = record_config(workload, config, backend.device())?;
+    let ordinary = || {
+        buckets
+            .find(config.batch)
+            .expect("`EngineConfig::check` checks it")
+    };
     let bucket = bucket.unwrap_or_else(ordinary);
     let count = buckets.as_slice().len();
     if bucket >= count {
@@ -61,9 +66,13 @@ fn draw_bucket<W: Workload>(
     let lengths = buckets.as_slice()[bucket].capacity;
     let axes = workload.axes().iter().zip(lengths.as_slice());
     let size: Vec<String> = axes
-        .filter(|(_, length)| **length > 0)
         .map(|(axis, length)| format!("{length} {}", axis.replace('_', " ")))
         .collect();
+    // Zeros: what resident buffers hold is not drawn.
+    let recording = &buckets.largest().recording;
+    if let Some(zeros) = ResidentContents::new(recording, 1, backend.is_supervised())? {
+        buckets = zeros.upload(&**backend, buckets, &mut Vec::new())?;
+    }
     let policy = Policy {
         warm_up: false,
         ..config.policy

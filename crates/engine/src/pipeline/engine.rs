@@ -90,8 +90,8 @@ impl<W: Workload> Engine<W> {
         ))
     }
 
-    /// Records the workload, allocates all memory, captures all graphs, and starts a thread for
-    /// each device.
+    /// Records the workload, allocates all memory, makes graphs as far as [`Policy`](crate::Policy) says
+    /// so, and starts a thread for each device.
     ///
     /// Small batches are written on the thread that closes them and read on the device's thread. If
     /// `pool` has several threads, a large batch is written and read by another one. On the CPU that is a thread

@@ -86,7 +86,8 @@ impl BusyTime {
 pub(super) struct Submitted {
     /// When the first batch closed.
     pub(super) first: Option<Instant>,
-    pub(super) last: Option<Instant>,
+    /// When the last batch was written and given to its device: what follows is the drain.
+    pub(super) last_given: Option<Instant>,
     /// Batches that are closed and not submitted.
     pub(super) closed: BusyTime,
     /// Closed batches that wait for a slot.
@@ -129,7 +130,8 @@ pub(super) struct StartTimes {
     pub(super) slot_at: Instant,
     /// When the batch began to be written.
     pub(super) started_at: Instant,
-    /// When it was written.
+    /// When it was written. It counts as in flight from here on, as the device may begin before the call that
+    /// submits it returns; that call counts in both stages.
     pub(super) filled_at: Instant,
 }
 
@@ -186,7 +188,7 @@ impl Meter {
         let mut submitted = self.submitted.lock();
         let first = submitted.first.unwrap_or(start.closed_at);
         submitted.first = Some(first.min(start.closed_at));
-        submitted.last = submitted.last.max(Some(start.filled_at));
+        submitted.last_given = submitted.last_given.max(Some(start.filled_at));
         submitted.closed.add(start.closed_at, end);
         // Batches that wait for none must not push the latest intervals out.
         if start.slot_at > start.closed_at {

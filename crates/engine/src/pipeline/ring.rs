@@ -44,7 +44,9 @@ pub struct Ring<B> {
 }
 
 impl<B> Ring<B> {
-    /// Allocates the memory of `slots` slots on `backend`, and makes their buckets ready.
+    /// Allocates the memory of `slots` slots on `backend`, and makes their buckets ready as far as the policy
+    /// says so ([`Policy::warm_up`], [`Policy::ready_max`]). [`Ring::submit`] makes the others ready, with the
+    /// same errors.
     ///
     /// # Errors
     /// - [`ErrorKind::Config`](crate::ErrorKind::Config) for a policy that is not valid, and for
@@ -52,6 +54,9 @@ impl<B> Ring<B> {
     /// - [`ErrorKind::Kernel`](crate::ErrorKind::Kernel) for a kernel that cannot be loaded.
     /// - [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if memory runs out.
     /// - [`ErrorKind::Device`](crate::ErrorKind::Device) if a driver call fails.
+    /// - [`ErrorKind::Mismatch`](crate::ErrorKind::Mismatch) for a graph that differs from the recording.
+    /// - [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) for result buffers on a supervised device.
+    /// - [`ErrorKind::Usage`](crate::ErrorKind::Usage) in a child of the process that opened the backend.
     pub fn new(
         backend: &Arc<dyn Backend>,
         buckets: &Arc<Buckets>,

@@ -124,8 +124,8 @@ pub(crate) struct SlotCount {
     pub(crate) urgent: usize,
 }
 
-/// Opens slots on a backend, some of them for urgent batches, and makes their buckets ready. The
-/// errors are those of the backend, and of [`Executor::of_any`] with the index of the slot. Slots
+/// Opens slots on a backend, some of them for urgent batches, and makes their buckets ready as far as
+/// the policy says so. The errors are those of the backend, and of [`Executor::of_any`] with the index of the slot. Slots
 /// before it stay in `slots`.
 pub(crate) fn open_slots(
     backend: &Arc<dyn Backend>,
@@ -486,8 +486,8 @@ impl<B> Slot<Filled<B>> {
         &mut self.state.batch
     }
 
-    /// Submits the batch to the device, in the smallest bucket that holds it. If `timed`, and if
-    /// the device supports it, the slot has timestamps when it is done.
+    /// Submits the batch to the device, in the smallest bucket that holds it. If `timed`, the slot has
+    /// timestamps when it is done, unless [`Executor::replay_timed`] leaves them out.
     pub(crate) fn submit(mut self, timed: bool) -> Submitted<B> {
         match (self.core).replay(self.state.live, &self.state.events, timed) {
             Ok(replay) => {

@@ -353,7 +353,7 @@ pub(super) fn statistics(
     // Stage one waits meanwhile, and the batch counts as in flight, so both are reduced by this.
     let aside = Duration::from_nanos(counters.verify_ns);
     let wall_ns = ns(wall.saturating_sub(aside));
-    let drained = match (submitted.last, last) {
+    let drained = match (submitted.last_given, last) {
         (Some(given), Some(last)) => last.saturating_duration_since(given),
         _ => Duration::ZERO,
     };

@@ -71,6 +71,7 @@ pub(super) fn write<W: Workload>(
         slot.set_resident(version);
     }
     write_uploads(program, threads, slot, batch);
+    // Those of a batch that was cancelled or that failed in this slot.
     slot.clear_inputs();
     if !program.inputs.is_empty() {
         take_inputs(program, slot, batch);

@@ -142,8 +142,8 @@ impl Executor {
     /// [`Executor::replay`], with the slot's timestamps
     /// [`BEGUN`](super::timed::BEGUN) to [`DOWNLOADED`](super::timed::DOWNLOADED).
     ///
-    /// If the device refuses the graph that they need, the batch runs without them:
-    /// [`Replay::timed`] is false, and the refusal is logged once.
+    /// A batch that runs twice, to verify it ([`Policy::verify`]), has no timestamps. Nor has one whose timed
+    /// graph the device refuses, which is logged when the graph is tried. [`Replay::timed`] is false then.
     ///
     /// # Errors
     /// The errors of [`Executor::replay`].

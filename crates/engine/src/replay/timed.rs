@@ -2,7 +2,8 @@
 //!
 //! A graph gets a second one of the same commands for the first timed batch, with a timestamp behind
 //! each stage. In an explicit graph timestamps are leaves: nothing waits for them, so independent
-//! commands still run at the same time. Single launches have the timestamps between the calls. A loop
+//! commands still run at the same time, and a device may take any of them late. So those of a batch need
+//! not ascend. Single launches have the timestamps between the calls. A loop
 //! on the device notes the beginning and the end of each batch, and needs nothing of this.
 
 use super::audit::{AllowedMemory, check_held};
@@ -12,7 +13,7 @@ use super::{Build, Lowered};
 use crate::backend::{DeviceSlot, GraphId, Op, TIMESTAMPS};
 use crate::error::{Context, Result};
 
-/// The timestamp before everything.
+/// The timestamp before everything; in an explicit graph nothing waits for it.
 pub const BEGUN: u32 = 0;
 /// The timestamp after all uploads.
 pub const UPLOADED: u32 = 1;

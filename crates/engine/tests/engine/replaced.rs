@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 use tapeloop_engine::backend::{Backend, DeviceInfo, cpu::CpuBackend};
-use tapeloop_engine::pipeline::{Close, Engine, EngineConfig, SubmitOptions, TimelineConfig};
+use tapeloop_engine::pipeline::{Close, Engine, EngineConfig, SubmitOptions, TimelineConfig, dot};
 use tapeloop_engine::record::{Buffer, Image, Kernel, Recorder, TwinLaunch};
 use tapeloop_engine::replay::{Fallback, Mode, Policy, Verify};
 use tapeloop_engine::workload::{Extent, ReadViews, ResidentViews, Workload, WriteViews};
@@ -115,6 +115,17 @@ impl Workload for Mul {
             let _ = go_on.recv();
         }
         Ok(views.get(from.y).to_vec())
+    }
+}
+
+#[test]
+fn a_workload_with_resident_buffers_is_drawn() {
+    for backend in [
+        Arc::new(CpuBackend::inline()) as Arc<dyn Backend>,
+        Arc::new(SimBackend::new(SimOptions::seeded(1))),
+    ] {
+        let drawn = dot(&Mul { gate: None }, &backend, &EngineConfig::new([4]), None).unwrap();
+        assert!(drawn.contains("mul"), "{drawn}");
     }
 }
 

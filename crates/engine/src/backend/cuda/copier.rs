@@ -274,7 +274,7 @@ struct PinnedRegion {
 impl Region for PinnedRegion {
     fn bytes(&self) -> Option<&[u8]> {
         let start = self.memory.start().as_ptr();
-        // SAFETY: `Pinned` zeroed at least as many bytes, which live as long as it.
+        // SAFETY: `PinnedMemory` zeroed at least as many bytes, which live as long as it.
         // The allocation around this locks it: `&self` keeps writers of the host away,
         // and a slot's lease to write those of the device.
         Some(unsafe { std::slice::from_raw_parts(start, self.bytes) })

@@ -19,7 +19,7 @@ pub(super) struct PinnedMemory {
     registered: Option<Arena>,
 }
 
-// SAFETY: the memory belongs to the process, not to a thread; `Pinned` hands out
+// SAFETY: the memory belongs to the process, not to a thread; `PinnedMemory` hands out
 // its address alone, and code that makes references of it answers for aliasing.
 unsafe impl Send for PinnedMemory {}
 // SAFETY: as for `Send`.

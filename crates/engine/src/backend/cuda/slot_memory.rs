@@ -82,7 +82,7 @@ impl SlotMemory {
         let place = &self.layout.buffers[buffer.index()];
         let offset = place.host.expect("the host sees the buffer");
         // SAFETY: `Layout` put the place inside the part, which no other code
-        // has and `Pinned` zeroed; `&self` keeps writers of this side away, and
+        // has and `PinnedMemory` zeroed; `&self` keeps writers of this side away, and
         // the caller those of the device.
         unsafe { std::slice::from_raw_parts(self.host_start().add(offset), place.bytes) }
     }

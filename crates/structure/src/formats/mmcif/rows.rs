@@ -34,7 +34,8 @@ static CLASS: [u8; 256] = {
 pub(super) struct LoopRows<'a> {
     text: &'a [u8],
     columns: usize,
-    /// Start and end of each value of the row in turn, then an empty range.
+    /// Start and end of each value of the row in turn, then an empty range, which items that the file lacks
+    /// take: their column is the one behind the last.
     edges: &'a mut Vec<u32>,
     words: WordScanner<'a>,
     /// Where the previous row ends.
@@ -47,6 +48,7 @@ impl<'a> LoopRows<'a> {
     /// The rows of `columns` values from `pos` on, which must be between tokens. `edges` is a
     /// buffer for reuse.
     pub(super) fn new(text: &'a [u8], pos: usize, columns: usize, edges: &'a mut Vec<u32>) -> Self {
+        // Cleared first: the last range has to be empty whatever the buffer held.
         edges.clear();
         edges.resize(2 * columns + 2, 0);
         LoopRows {
