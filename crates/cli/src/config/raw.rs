@@ -358,3 +358,20 @@ impl RawConfig {
         keys.chain(tables.take(PROBLEMS_MAX + 1)).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_of_a_table_and_the_same_with_its_dot_are_refused_together() {
+        let text = "\"sasa.points\" = 64\n[sasa]\npoints = 128";
+        let error = RawConfig::parse(text, Path::new("run.toml")).unwrap_err();
+        let text = error.to_string();
+        assert!(text.starts_with("run.toml:3: `sasa.points`"), "{text}");
+        assert!(text.contains("run.toml:1"), "{text}");
+        let settings = serde_json::json!({"sasa": {"points": 64}, "sasa.points": 128});
+        let error = RawConfig::of_settings(settings.as_object().unwrap()).unwrap_err();
+        assert!(error.to_string().contains("`sasa.points`"), "{error}");
+    }
+}

@@ -291,14 +291,6 @@ fn a_duplicate_key_is_named_with_its_line() {
     let text = message("slots = 3\nmode = \"graph\"\nslots = 4");
     assert!(text.starts_with("jobs/run.toml:3: duplicate key"), "{text}");
     assert!(text.contains("slots"), "{text}");
-    // For TOML these are two keys.
-    let quoted = "\"sasa.points\" = 64\n[sasa]\npoints = 128";
-    let text = message(quoted);
-    assert!(text.starts_with("jobs/run.toml:3: `sasa.points`"), "{text}");
-    assert!(text.contains("jobs/run.toml:1"), "{text}");
-    let settings = serde_json::json!({"sasa": {"points": 64}, "sasa.points": 128});
-    let error = RawConfig::of_settings(settings.as_object().unwrap()).unwrap_err();
-    assert!(error.to_string().contains("`sasa.points`"), "{error}");
 }
 
 #[test]
