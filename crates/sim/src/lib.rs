@@ -311,8 +311,9 @@ unsafe impl Backend for SimBackend {
         let is_supervised = self.is_supervised();
         if is_supervised {
             // Before the write: another thread may restart the device right after it.
-            let kept = (memory.address(), Arc::clone(contents));
-            self.shared.device.lock().filled.extend([kept]);
+            let kept = Arc::clone(contents);
+            let mut device = self.shared.device.lock();
+            device.filled.insert(memory.address(), kept);
         }
         self.put(bytes, &memory, 0)?;
         Ok(if is_supervised {

@@ -80,12 +80,11 @@ impl Conformers {
         let mut rank_of_altloc = [0u8; 256];
         let ours = conformers
             .iter()
-            .filter(|conformer| conformer.residue == residue);
-        // There are as many ranks as altlocs.
+            .filter(|conformer| conformer.residue == residue && conformer.altloc != 0);
+        // There are as many ranks as altlocs: 255.
         for (conformer, rank) in ours.zip(1..=u8::MAX) {
             rank_of_altloc[usize::from(conformer.altloc)] = rank;
         }
-        rank_of_altloc[0] = 0;
         self.ranked.clear();
         let atoms = self.atoms.iter().enumerate();
         let atoms = atoms.filter(|(_, (atom_residue, _))| *atom_residue == residue);

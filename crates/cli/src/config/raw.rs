@@ -124,9 +124,7 @@ impl RawConfig {
     /// Inserts the entries of a table, and those of tables in it under their keys with dots.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](tapeloop::ErrorKind::Config) for a key that is there already, as
-    /// `"sasa.points" = 64` beside `points` in `[sasa]` is for TOML's parser another one; what `invalid`
-    /// makes of a number that 64 bits do not hold.
+    /// Those of [`Self::insert_new`], and what `invalid` makes of a number that 64 bits do not hold.
     fn insert(
         &mut self,
         prefix: &str,
@@ -142,20 +140,28 @@ impl RawConfig {
                 self.insert(&format!("{key}."), inner, origin, invalid)?;
             } else {
                 let value = Value::deserialize(ValueDeserializer::from(value.clone()));
-                let value = value.map_err(invalid)?;
-                if let Some(earlier) = self.entries.get(&key) {
-                    let (first, second) = if earlier.origin < origin_here {
-                        (&earlier.origin, &origin_here)
-                    } else {
-                        (&origin_here, &earlier.origin)
-                    };
-                    let error = Error::config(format!("`{key}` is set at {first} already"));
-                    return Err(error.fix("leave one out").within(second.to_string()));
-                }
-                let origin = origin_here;
-                self.entries.insert(key, RawEntry { value, origin });
+                self.insert_new(key, value.map_err(invalid)?, origin_here)?;
             }
         }
+        Ok(())
+    }
+
+    /// Inserts an entry. TOML and JSON take `"sasa.points"` and `points` in `sasa` for two keys, which are one
+    /// here.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](tapeloop::ErrorKind::Config) for a key that is there already.
+    fn insert_new(&mut self, key: String, value: Value, origin: Origin) -> Result<()> {
+        if let Some(earlier) = self.entries.get(&key) {
+            // Tables are read in the order of names, so the later line may be the first to be inserted.
+            let mut origins = [&earlier.origin, &origin];
+            origins.sort();
+            let [first, second] = origins;
+            let error = Error::config(format!("`{key}` is set twice"));
+            let fix = format!("leave one out; the other is in {first}");
+            return Err(error.fix(fix).within(second.to_string()));
+        }
+        self.entries.insert(key, RawEntry { value, origin });
         Ok(())
     }
 
@@ -191,11 +197,7 @@ impl RawConfig {
                     let typed = Value::deserialize(value);
                     let typed = typed.map_err(|error| Error::config(error.to_string()));
                     let typed = typed.within(|| key.clone())?;
-                    if self.entries.contains_key(&key) {
-                        let error = Error::config(format!("`{key}` is set twice"));
-                        return Err(error.fix("leave one out"));
-                    }
-                    self.set(SETTINGS, &key, Some(typed));
+                    self.insert_new(key, typed, Origin::Option(SETTINGS.to_owned()))?;
                 }
             }
         }

@@ -6,7 +6,7 @@
 //! and what the device holds after a capture, a build or an update is compared with what was
 //! lowered.
 
-use super::declared_memory::DeclaredMemory;
+use super::declared_memory::{DeclaredMemory, is_inside};
 use super::{Bindings, Lowered};
 use crate::backend::{Addresses, AllocationView, DeviceSlot, Op};
 use crate::error::{Error, ErrorKind, Result};
@@ -110,11 +110,6 @@ impl<'a> AllowedMemory<'a> {
         };
         text.to_owned()
     }
-}
-
-/// Whether an address is one of the `bytes` bytes from `start` on.
-fn is_inside(address: u64, start: u64, bytes: usize) -> bool {
-    address >= start && address - start < bytes as u64
 }
 
 fn mismatch_error(message: String) -> Error {

@@ -50,8 +50,13 @@ impl DeclaredMemory {
     /// Whether an address lies in an allocation that the executor used before.
     pub(super) fn was_known(&self, address: u64) -> bool {
         let mut former = self.former.iter();
-        former.any(|&(start, bytes)| address >= start && address - start < bytes as u64)
+        former.any(|&(start, bytes)| is_inside(address, start, bytes))
     }
+}
+
+/// Whether an address is one of the `bytes` bytes from `start` on.
+pub(super) fn is_inside(address: u64, start: u64, bytes: usize) -> bool {
+    address >= start && address - start < bytes as u64
 }
 
 /// Refuses declared memory that a buffer is bound to.
