@@ -14,11 +14,11 @@ impl Cutoff {
     /// The largest cutoff, in A.
     pub const MAX_ANGSTROM: f64 = REACH as f64 / 1000.0;
 
-    /// A cutoff of `angstrom`, to the nearest 0.001 A.
+    /// A cutoff of `angstrom`, rounded to the nearest 0.001 A.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if it is not above 0 and at most 37 A:
-    /// kernels compare squared distances in 32 bits.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the rounded cutoff is below 0.001 A, above 37 A
+    /// ([`Cutoff::MAX_ANGSTROM`]), as kernels compare squared distances in 32 bits, or no number.
     pub fn from_angstrom(angstrom: f64) -> Result<Self> {
         let milli = (angstrom * 1000.0).round();
         if milli >= 1.0 && milli <= f64::from(REACH) {
@@ -28,7 +28,7 @@ impl Cutoff {
         } else {
             let max = Cutoff::MAX_ANGSTROM;
             Err(Error::config(format!(
-                "a cutoff of {angstrom} A is not above 0 and at most {max} A"
+                "a cutoff of {angstrom} A is not between 0.001 and {max} A"
             )))
         }
     }

@@ -250,10 +250,14 @@ fn run_steps(launch: &mut TwinLaunch<'_>) {
                     let (dtype, bits) = (*dtype, *bits);
                     TwinArg::Scalar(Scalar { dtype, bits })
                 }
+                // Recording does not check this: a kernel that reads one buffer through two parameters cannot
+                // be a step until a buffer can be lent twice.
                 (_, kind) => reborrow(value.take().expect("a step takes a buffer once"), kind),
             }
         });
         let twin = step.cpu_twin().expect("every built-in kernel has a twin");
+        // The grid is the fused launch's. Twins of built-in kernels do not read it: the header and the
+        // descriptors bound what they compute.
         twin(&mut TwinLaunch::new(launch.grid, args.collect()));
     }
 }

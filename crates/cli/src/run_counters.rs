@@ -14,7 +14,7 @@ use tapeloop_bench::internal::format::whole;
 use tapeloop_error::internal::printable;
 use tapeloop_files::shown;
 use tapeloop_inputs::Skipped;
-use tapeloop_structure::internal::has_listed_no_atom;
+use tapeloop_structure::internal::has_listed_none_so_far;
 
 /// Structures from files that may be cut short which a list has.
 const TRUNCATED_LISTED_MAX: usize = 10;
@@ -75,7 +75,9 @@ pub struct FindingCount {
 pub struct StructureCounts {
     atoms: u64,
     may_have_plddt: bool,
-    has_no_listed_atom: bool,
+    /// Whether the file of `sasa.radii` has listed no atom of this structure, nor of any that the run read
+    /// before it.
+    none_listed_so_far: bool,
     unnumbered_broken_chains: u64,
 }
 
@@ -85,7 +87,7 @@ impl StructureCounts {
         StructureCounts {
             atoms: structure.xyz.len() as u64,
             may_have_plddt: structure.may_have_plddt(),
-            has_no_listed_atom: has_listed_no_atom(structure.radii),
+            none_listed_so_far: has_listed_none_so_far(structure.radii),
             unnumbered_broken_chains: structure.unnumbered_broken_chains(),
         }
     }
@@ -280,7 +282,7 @@ impl RunCounters {
             (&atomic.unnamed_plddt, u64::from(counts.may_have_plddt)),
             (
                 &atomic.without_listed_atoms,
-                u64::from(counts.has_no_listed_atom),
+                u64::from(counts.none_listed_so_far),
             ),
             (&atomic.unnumbered_chains, counts.unnumbered_broken_chains),
             (

@@ -91,7 +91,7 @@ pub mod internal {
     pub use crate::compression::Compression;
     pub use crate::element::symbol as element_symbol;
     pub use crate::entry_header::header_text;
-    pub use crate::radii::has_listed_no_atom;
+    pub use crate::radii::has_listed_none_so_far;
     pub use crate::read_budget::BudgetShare;
     pub use crate::read_limits::check as check_limit;
     pub use crate::sequence::UnobservedResidue;

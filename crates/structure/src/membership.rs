@@ -150,13 +150,14 @@ fn neighbours(
     let segment_of =
         |residue: usize| model.runs[candidates.residues[residue].head as usize].segment;
     let number_of = |residue: usize| -> ResidueNumber { candidates.number(model, residue) };
-    let this = number_of(residue);
+    let own_number = number_of(residue);
+    // Those of the same site as the residue count too.
     let mut others = order
         .take(SITE_RESIDUES_MAX)
         .take_while(|&other| {
-            number_of(other).0 == this.0 && segment_of(other) == segment_of(residue)
+            number_of(other).0 == own_number.0 && segment_of(other) == segment_of(residue)
         })
-        .skip_while(|&other| number_of(other) == this)
+        .skip_while(|&other| number_of(other) == own_number)
         .peekable();
     let next = others.peek().map(|&other| number_of(other));
     others

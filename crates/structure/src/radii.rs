@@ -171,7 +171,7 @@ impl Radii {
 }
 
 /// Whether the set is one of a file that lists none of the atoms that were read so far.
-pub fn has_listed_no_atom(radii: Radii) -> bool {
+pub fn has_listed_none_so_far(radii: Radii) -> bool {
     let of_file = radii.0.filter(|_| radii.file_text().is_some());
     of_file.is_some_and(|set| !set.has_listed.load(Relaxed))
 }

@@ -41,8 +41,8 @@ impl ReadBudget {
     }
 }
 
-/// The bytes that one reader holds of a budget until the share is dropped. Without a budget a
-/// share has no bounds.
+/// The bytes that one reader holds of a budget until the share is dropped. Taking more waits while the
+/// budget has too few and another reader is active. Without a budget a share has no bounds.
 pub struct BudgetShare {
     budget: Option<Arc<ReadBudget>>,
     bytes: u64,
@@ -95,7 +95,7 @@ impl BudgetShare {
         Ok(bytes)
     }
 
-    /// Makes `bytes` `len` long. What they hold is unspecified.
+    /// Makes `bytes` `len` long. What they hold is unspecified. May wait for the budget.
     ///
     /// # Errors
     /// [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) if there is no memory for the bytes.
@@ -108,8 +108,9 @@ impl BudgetShare {
     }
 
     /// Replaces `bytes` by the content of `source`. `size` is the stated size of `source`, which may be
-    /// wrong. Returns false if the source has more than `max` bytes. `refused` makes the error if
-    /// `source` cannot be read.
+    /// wrong. Returns false if the source has more than `max` bytes, of which `bytes` then has a part.
+    /// `refused` makes the error if `source` cannot be read. May wait for the budget at each step, with
+    /// what it has read so far.
     ///
     /// # Errors
     /// Those of `refused` if `source` cannot be read,

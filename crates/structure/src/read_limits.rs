@@ -108,18 +108,19 @@ impl ReadLimits {
     /// Refuses text over the limit, with an [`ErrorKind::Capacity`] error.
     #[doc(hidden)]
     pub fn check_text(&self, bytes: u64) -> Result<()> {
-        if bytes > u64::from(self.text_bytes_max) {
-            Err(self.text_too_long(bytes))
-        } else {
-            Ok(())
-        }
+        let excess = || format!("the file has {bytes} bytes of text");
+        check("text_bytes_max", self.text_bytes_max, bytes, excess)
     }
 
-    /// The error of text over the limit.
+    /// The [`ErrorKind::Capacity`] error of a stream of unknown length that has more text than the limit.
     #[doc(hidden)]
-    pub fn text_too_long(&self, bytes: u64) -> Error {
-        let what = format!("the file has {bytes} bytes of text");
-        limit_error("text_bytes_max", self.text_bytes_max, what)
+    pub fn stream_too_long(&self) -> Error {
+        let max = self.text_bytes_max;
+        limit_error(
+            "text_bytes_max",
+            max,
+            format!("the file has over {max} bytes of text"),
+        )
     }
 
     /// Refuses a name over the limit, with an [`ErrorKind::Capacity`] error. The message calls its

@@ -149,7 +149,7 @@ impl Reader {
             Ok(true) => self.read_file(name, &bytes, &mut share),
             Ok(false) => Err(match packed {
                 Some(packed) => limits.unpacks_too_far("packed", packed as usize),
-                None => limits.text_too_long(bytes.len() as u64),
+                None => limits.stream_too_long(),
             }),
             Err(error) => Err(error),
         };

@@ -8,8 +8,8 @@ use super::ladder_search::Ladders;
 use rayon::prelude::*;
 
 impl Ladders<'_> {
-    /// Marks the residues of all ladders, those in bulges too, as strand, or as bridge where a
-    /// ladder has one alone.
+    /// Marks the residues of all ladders, those in bulges too, as strand, or as bridge if the ladder is a
+    /// single bridge.
     fn mark_all(&mut self) {
         self.join_all(
             |_, _| {},

@@ -203,7 +203,8 @@ fn table(axis: &str, records: &[&Record], base: Option<&PointFacts>) -> Markup {
     let columns: Vec<&FigureColumn> = COLUMNS.iter().filter(has_cells).collect();
     let programs = super::sweeps::programs(figures());
     html! {
-        div.scroll tabindex="0" role="region" aria-label={ "Points by " (axis) } {
+        // The region scrolls sideways; with a tab index the keyboard reaches it.
+        div.scroll tabindex="0" role="region" aria-label={ "Points by " (heading(axis)) } {
             table {
                 thead {
                     tr {
@@ -213,6 +214,9 @@ fn table(axis: &str, records: &[&Record], base: Option<&PointFacts>) -> Markup {
                         }
                         @for program in &programs {
                             th { "times as fast as" small { (program) } }
+                        }
+                        @if columns.is_empty() && programs.is_empty() {
+                            th { "result" }
                         }
                     }
                 }
@@ -236,11 +240,13 @@ fn heading(axis: &str) -> String {
 
 /// The row of a point.
 fn row(record: &Record, name: &str, columns: &[&FigureColumn], programs: &[&str]) -> Markup {
+    // Where every point was refused there are no figures, and one column has the reasons.
+    let width = (columns.len() + programs.len()).max(1);
     match &record.outcome {
         Outcome::Refused(reason) => html! {
             tr.refused-point {
                 td { (name) }
-                td.words colspan=(columns.len() + programs.len()) { "refused: " (reason) }
+                td.words colspan=(width) { "refused: " (reason) }
             }
         },
         Outcome::Measured(figures) => html! {

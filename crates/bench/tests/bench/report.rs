@@ -249,6 +249,21 @@ fn a_point_that_failed_is_not_said_to_have_wrong_outputs() {
 }
 
 #[test]
+fn an_axis_whose_points_were_all_refused_has_a_column_for_the_reasons() {
+    let mut records = full();
+    let axis = records.last().unwrap().point.axis.clone();
+    for record in records
+        .iter_mut()
+        .filter(|record| record.point.axis == axis)
+    {
+        record.outcome = Outcome::Refused("no memory".to_owned());
+    }
+    let page = page(&records);
+    assert!(page.contains("<th>result</th>"));
+    assert!(page.contains("colspan=\"1\"") && !page.contains("colspan=\"0\""));
+}
+
+#[test]
 fn a_note_on_another_program_is_shown_once() {
     let note = "Its copies are of pageable memory.";
     let noted = page(&edited(|figures| {

@@ -47,6 +47,36 @@ fn residues_of(args: &[&str]) -> Vec<String> {
     residues(&run_well(&[args, &TO_STDOUT].concat()))
 }
 
+/// Runs the program over standard input, which has `bytes`.
+fn run_piped(bytes: &[u8], more: &[&str]) -> Output {
+    let start = ["run", "--backend", "cpu", "-"];
+    let mut child = tapeloop(start.iter().chain(&TO_STDOUT).chain(more))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let bytes = bytes.to_vec();
+    let writer = std::thread::spawn(move || stdin.write_all(&bytes));
+    let output = child.wait_with_output().unwrap();
+    // A program that refuses its input may end before it has read all of it.
+    let written = writer.join().unwrap();
+    assert!(written.is_ok() || !output.status.success());
+    output
+}
+
+#[test]
+fn a_pipe_with_more_text_than_the_limit_is_refused_without_a_wrong_size() {
+    let (_, bytes) = samples().swap_remove(0);
+    let output = run_piped(&bytes, &["--set", "limits.text_bytes_max=1000"]);
+    let message = text(&output.stderr);
+    assert!(
+        message.contains("has over 1000 bytes of text: limits.text_bytes_max is 1000"),
+        "{message}"
+    );
+}
+
 #[test]
 fn an_archive_has_the_residues_of_its_files() {
     let folder = tempfile::tempdir().unwrap();
@@ -66,18 +96,7 @@ fn an_archive_has_the_residues_of_its_files() {
     }
     // A tar archive is also read from a pipe, plain and compressed.
     for (name, bytes) in &archives[..2] {
-        let start = ["run", "--backend", "cpu", "-"];
-        let mut child = tapeloop(start.iter().chain(&TO_STDOUT))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut stdin = child.stdin.take().unwrap();
-        let bytes = bytes.clone();
-        let writer = std::thread::spawn(move || stdin.write_all(&bytes));
-        let output = child.wait_with_output().unwrap();
-        writer.join().unwrap().unwrap();
+        let output = run_piped(bytes, &[]);
         assert!(output.status.success(), "{name}: {}", text(&output.stderr));
         assert!(residues(&output) == expected, "{name}");
     }

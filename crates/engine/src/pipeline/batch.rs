@@ -6,6 +6,7 @@ use super::run_results::RunSink;
 use super::ticket::BatchReply;
 use super::uniforms::{Change, apply};
 use crate::error::{Error, ErrorKind, Result};
+use crate::record::AXES_MAX;
 use crate::workload::{Extent, Workload};
 use arrayvec::ArrayVec;
 use std::cmp::Reverse;
@@ -479,8 +480,9 @@ impl<W: Workload> Batcher<W> {
     /// the workload has axes, otherwise [`ErrorKind::Capacity`].
     #[cold]
     fn too_large_error(&self, extent: Extent) -> Error {
-        let axis = extent.first_excess(self.max);
-        if let Some(axis) = axis.filter(|axis| *axis >= self.axes.len()) {
+        // The largest bucket's lengths beyond the workload's axes are 0.
+        if let Some(axis) = (self.axes.len()..AXES_MAX).find(|&axis| extent[axis] > self.max[axis])
+        {
             let (length, axes) = (extent[axis], self.axes.join(", "));
             let message = format!(
                 "the item's extent has {length} along axis {axis}, and the workload's axes are {axes}"

@@ -115,7 +115,7 @@ impl Piped {
         is_tar(&self.start)
     }
 
-    /// All bytes of the pipe, and their share of the budget.
+    /// All bytes of the pipe, and their share of the budget, which [`BudgetShare::fill`] may wait for.
     ///
     /// # Errors
     /// [`ErrorKind::Io`](tapeloop_error::ErrorKind::Io) or [`ErrorKind::Input`](tapeloop_error::ErrorKind::Input): the
@@ -126,10 +126,12 @@ impl Piped {
         let mut share = BudgetShare::new(Some(Arc::clone(&options.budget)));
         let mut bytes = Vec::new();
         let max = u64::from(limits.text_bytes_max);
-        // A pipe states no size. One byte more than the limit fails the check.
-        share.fill(&mut bytes, self.stream, 0, max, pipe_error)?;
-        limits.check_text(bytes.len() as u64)?;
-        Ok((bytes, share))
+        // A pipe states no size.
+        if share.fill(&mut bytes, self.stream, 0, max, pipe_error)? {
+            Ok((bytes, share))
+        } else {
+            Err(limits.stream_too_long())
+        }
     }
 }
 

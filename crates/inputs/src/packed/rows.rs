@@ -129,8 +129,9 @@ struct AtomBuilders {
     b_factor: Float32Builder,
 }
 
-/// The estimated size of a structure's row: 19 bytes for the fields of an atom, some 70 for those of a residue, and
-/// 64 for the names of a chain.
+/// The estimated size of a structure's row, without the name of its file: 19 bytes for the fields of an atom, some 70
+/// for those of a residue, 8 for those of a loose atom, 4 for a value of an annotation, 64 for the names of a chain and
+/// for a UniProt accession, and twice 64 for the fields that each row has once. Findings, which are short, are not counted.
 fn bytes_of(structure: &Structure) -> usize {
     let values = structure
         .channels

@@ -27,8 +27,13 @@ const BOND_TOLERANCE: f64 = 0.45;
 const BOND_MIN: f64 = 0.4;
 /// More bonds of an atom are no chemistry: atoms of a crowd have none.
 pub(super) const BONDS_MAX: usize = 8;
-/// An atom with more bonds is in no aromatic ring. A nitrogen of a heme has three, one of them to the metal.
+/// Bonds of an atom up to which the search for rings follows a bond that a component calls aromatic. A file
+/// may state any bonds: from an atom of a crowd that has [`BONDS_MAX`] each there are thousands of paths to
+/// follow. Real ones have three, as a nitrogen of a heme has with its metal; the fourth is a margin.
 const RING_BONDS_MAX: usize = 4;
+/// Bonds of an atom of an aromatic ring that is found by the lengths of its bonds: an atom with four is
+/// tetrahedral.
+const FLAT_BONDS_MAX: usize = 3;
 /// The atoms of an aromatic ring are within this of their plane, in A.
 const RING_PLANE: f64 = 0.1;
 /// The longest bond of an aromatic ring of C, N and O, and one with S, in A (docs/METHODS.md).
@@ -142,25 +147,24 @@ pub(super) fn links(xyz: &[[i32; 3]], element: &[u8], ligand: &[u32]) -> Vec<[u3
 impl Molecule<'_> {
     /// The roles of atoms, the bonds of donors and acceptors, and the charged groups and rings.
     pub(super) fn perceive(&self) -> Perceived {
-        let molecule = self;
-        let rings = molecule.aromatic_rings();
+        let rings = self.aromatic_rings();
         let in_aromatic_ring: BTreeSet<u32> = rings.iter().flatten().copied().collect();
         let atoms = 0..self.xyz.len() as u32;
         let mut perceived = Perceived {
             roles: atoms
                 .clone()
-                .map(|atom| molecule.roles(atom, &rings, &in_aromatic_ring))
+                .map(|atom| self.roles(atom, &rings, &in_aromatic_ring))
                 .collect(),
             bonds: Vec::new(),
             groups: Vec::new(),
         };
         for atom in atoms.clone() {
-            if let Some((role, members)) = molecule.charged_group(atom, &in_aromatic_ring) {
+            if let Some((role, members)) = self.charged_group(atom, &in_aromatic_ring) {
                 perceived.groups.push((atom, role, members));
             }
         }
-        // No atom stands for two groups, and donors and acceptors stand for no ring: they have a
-        // direction of their own.
+        // An atom has one direction on record. So no atom stands for two groups, and no donor or acceptor for a
+        // ring; a ring without another atom is left out.
         let polar = Roles::DONOR.with(Roles::ACCEPTOR).bits();
         for ring in rings {
             let is_taken = |atom: &u32| perceived.groups.iter().any(|(other, ..)| other == atom);
@@ -173,7 +177,7 @@ impl Molecule<'_> {
         }
         for atom in atoms {
             if perceived.roles[atom as usize].bits() & polar != 0 {
-                let bonded = molecule.bonded[atom as usize].iter();
+                let bonded = self.bonded[atom as usize].iter();
                 perceived.bonds.extend(bonded.map(|&other| [atom, other]));
             }
         }
@@ -546,6 +550,7 @@ impl<'a> Molecule<'a> {
             if known.aromatic.contains(&[one, other]) {
                 return self.degree(one).max(self.degree(other)) <= RING_BONDS_MAX;
             }
+            // Carbon alone: N, O and S with single bonds may be in a ring, as in pyrrole and furan.
             let is_saturated =
                 |atom: u32| self.is(atom, CARBON) && !known.is_unsaturated[atom as usize];
             if is_saturated(one) || is_saturated(other) {
@@ -560,7 +565,8 @@ impl<'a> Molecule<'a> {
         };
         let is_member = |atom: u32| {
             let element = self.element[atom as usize];
-            matches!(element, CARBON | NITROGEN | OXYGEN | SULFUR) && self.degree(atom) <= 3
+            matches!(element, CARBON | NITROGEN | OXYGEN | SULFUR)
+                && self.degree(atom) <= FLAT_BONDS_MAX
         };
         is_member(one) && is_member(other) && self.distance(one, other) < longest
     }

@@ -51,7 +51,7 @@ pub(super) fn kernel(capability: (u32, u32)) -> &'static Kernel {
         // SAFETY: both texts take one struct of this size. They access the ranges that its pieces
         // name and no others, with any number of blocks of this size. Its addresses are not
         // declared as pointers: `CudaSlot` launches it over ranges that it has checked and leased,
-        // and no caller gets its identifier. The text for compute capability 9.0 waits first.
+        // and no caller gets its `FunctionId`. The text for compute capability 9.0 waits first.
         unsafe { kernel.code(&image) }
     })
 }

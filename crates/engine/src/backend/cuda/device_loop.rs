@@ -44,8 +44,9 @@ fn kernels() -> &'static [Kernel; 2] {
         let image = Image::compiled("resident", *include_bytes!("resident.ptx"));
         ["tapeloop_loop_begin", "tapeloop_loop_turn"].map(|name| {
             let kernel = Kernel::new(name).structure("loop", size_of::<LoopArgs>(), &[]);
-            // SAFETY: resident.ptx takes one struct of this size. It accesses the words that the
-            // struct names, which belong to a `ResidentLoop`; no caller gets its identifier.
+            // SAFETY: both kernels of resident.ptx take one struct of this size, and access only the
+            // memory at its addresses. Those are not declared as pointers: `DeviceLoop::new` alone
+            // launches the kernels, over memory of the loop, and no caller gets their `FunctionId`s.
             unsafe { kernel.code(&image) }
         })
     })

@@ -60,16 +60,19 @@ fn lengths(batch: &Batch<Lengths>) -> Vec<u32> {
 #[test]
 fn an_extent_along_an_axis_that_the_workload_has_not_is_an_error_that_names_the_axes() {
     let mut batcher = batcher(Duration::MAX);
-    let (extent, options) = (Extent::from([1, 3]), SubmitOptions::default());
-    let mut closed = batcher.push(1, Ok(extent), Instant::now(), &options);
-    let refused = closed.pop().unwrap();
-    let error = refused.entries[0].location.as_ref().unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Usage);
-    let text = error.to_string();
-    assert!(
-        text.contains("3 along axis 1") && text.contains("elements"),
-        "{text}"
-    );
+    // The second is too large along the workload's own axis too: a larger batch would not help.
+    for extent in [Extent::from([1, 3]), Extent::from([11, 3])] {
+        let options = SubmitOptions::default();
+        let mut closed = batcher.push(1, Ok(extent), Instant::now(), &options);
+        let refused = closed.pop().unwrap();
+        let error = refused.entries[0].location.as_ref().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Usage);
+        let text = error.to_string();
+        assert!(
+            text.contains("3 along axis 1") && text.contains("elements"),
+            "{text}"
+        );
+    }
 }
 
 #[test]

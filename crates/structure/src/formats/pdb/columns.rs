@@ -8,7 +8,10 @@ use crate::decimal::{self, OCCUPANCY_ONE, fixed8, int};
 use crate::text::without_byte_order_mark;
 use crate::text8::{Text8, text8};
 
-/// The columns of a line that are read.
+/// The first 80 columns of a line. After a short line they go on with blanks or with the next line, which
+/// must not be read as this one's: functions that read columns from [`COORDINATES_END`] on take the line's
+/// length `len`, without its line break. A line with coordinates has at least [`COORDINATES_END`] columns, and
+/// may have more than 80.
 pub(super) type Columns = [u8; 80];
 
 /// Component, chain, residue number and insertion code: columns 18 to 27.
@@ -83,7 +86,7 @@ pub(super) fn occupancy(columns: &Columns, len: usize) -> i32 {
     }
 }
 
-/// B factor: columns 61 to 66.
+/// B factor: columns 61 to 66 of a line of `len` columns; NaN if they hold no number.
 #[inline(always)]
 pub(super) fn b_factor(columns: &Columns, len: usize) -> f32 {
     if len < 66 {
