@@ -27,9 +27,8 @@ const BOND_TOLERANCE: f64 = 0.45;
 const BOND_MIN: f64 = 0.4;
 /// More bonds of an atom are no chemistry: atoms of a crowd have none.
 pub(super) const BONDS_MAX: usize = 8;
-/// Bonds of an atom up to which the search for rings follows a bond that a component calls aromatic. A file
-/// may state any bonds: from an atom of a crowd that has [`BONDS_MAX`] each there are thousands of paths to
-/// follow. Real ones have three, as a nitrogen of a heme has with its metal; the fourth is a margin.
+/// Bonds of an atom up to which the search for rings follows a bond that a component calls aromatic: a file may
+/// state a crowd of atoms with [`BONDS_MAX`] each, which has thousands of paths. A heme's nitrogen has three.
 const RING_BONDS_MAX: usize = 4;
 /// Bonds of an atom of an aromatic ring that is found by the lengths of its bonds: an atom with four is
 /// tetrahedral.
