@@ -177,10 +177,19 @@ impl Meter {
         self.add_start(start, end);
     }
 
-    /// Notes that the device refused a batch at `end`. It counts as in flight until then.
-    pub(super) fn note_refused(&self, start: &StartTimes, end: Instant) {
+    /// Notes that the device refused the batch in `slot` at `end`. It counts as in flight until then.
+    pub(super) fn note_refused(&self, slot: usize, start: &StartTimes, end: Instant) {
         self.add_start(start, end);
-        self.finished.lock().flight.add(start.filled_at, end);
+        let mut finished = self.finished.lock();
+        self.add_flight(&mut finished, slot, start.filled_at, end);
+    }
+
+    /// Adds the time of a flight in `slot`.
+    fn add_flight(&self, finished: &mut Finished, slot: usize, from: Instant, until: Instant) {
+        finished.flight.add(from, until);
+        if let Some(device) = finished.by_device.get_mut(self.device_of(slot)) {
+            device.flight.add(from, until);
+        }
     }
 
     /// Adds the times of a start that ended at `end`.
@@ -204,9 +213,8 @@ impl Meter {
     pub(super) fn note_batch_finished(&self, slot: usize, submitted_at: Instant, now: Instant) {
         self.in_flight[slot].store(0, Relaxed);
         let mut finished = self.finished.lock();
-        finished.flight.add(submitted_at, now);
+        self.add_flight(&mut finished, slot, submitted_at, now);
         if let Some(device) = finished.by_device.get_mut(self.device_of(slot)) {
-            device.flight.add(submitted_at, now);
             device.batches += 1;
         }
         let latency = now.saturating_duration_since(submitted_at);
@@ -242,10 +250,7 @@ impl Meter {
             let since = since.load(Relaxed);
             if since > 0 {
                 let submitted_at = self.epoch + Duration::from_nanos(since);
-                finished.flight.add(submitted_at, now);
-                if let Some(device) = finished.by_device.get_mut(self.device_of(slot)) {
-                    device.flight.add(submitted_at, now);
-                }
+                self.add_flight(&mut finished, slot, submitted_at, now);
             }
         }
         let (slots, devices) = (self.slots(), self.devices);
@@ -300,5 +305,24 @@ mod tests {
         assert_eq!(busy.until(), Some(at(9_994)));
         assert!(busy.busy() < Duration::from_millis(9_994));
         assert!(busy.busy() > Duration::from_secs(4));
+    }
+
+    #[test]
+    fn batches_that_a_device_refused_or_finished_were_in_flight_on_it() {
+        let meter = Meter::new(4, 2);
+        let start = Instant::now();
+        let at = |ms: u64| start + Duration::from_millis(ms);
+        let times = StartTimes {
+            closed_at: at(0),
+            slot_at: at(0),
+            started_at: at(1),
+            filled_at: at(3),
+        };
+        meter.note_refused(2, &times, at(8));
+        meter.note_batch_finished(1, at(10), at(12));
+        let finished = meter.finished.lock();
+        let busy = finished.by_device.iter().map(|device| device.flight.busy());
+        let busy: Vec<u128> = busy.map(|busy| busy.as_millis()).collect();
+        assert_eq!((busy, finished.flight.busy().as_millis()), (vec![2, 5], 7));
     }
 }

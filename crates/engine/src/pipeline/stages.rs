@@ -205,7 +205,7 @@ impl<W: Workload> Shared<W> {
             Err(mut failed) => {
                 // The batch was not submitted.
                 failed.batch.submitted_at = None;
-                self.meter.note_refused(&start, Instant::now());
+                self.meter.note_refused(index, &start, Instant::now());
                 if failed.error.scope() < ErrorScope::Device {
                     SubmitOutcome::Submitted(Ok(failed.wait_out()))
                 } else if self.can_restart(&failed) {

@@ -12,7 +12,7 @@ use crate::decimal::int;
 use crate::text8::text8;
 
 impl PdbReader<'_> {
-    /// Reads the components of a SEQRES line.
+    /// Reads the components of a SEQRES line: up to thirteen, with blanks between them.
     pub(super) fn read_sequence(&mut self, line: &[u8]) {
         let columns = padded(line);
         let chain = self.table.names.intern(columns[10..12].trim_ascii());
@@ -21,6 +21,7 @@ impl PdbReader<'_> {
             let comp = text8(comp);
             let kind = components::lookup(comp).map(|known| known.kind);
             self.table.sequences.add(chain, comp, kind);
+            self.seqres.add(chain, comp);
         }
     }
 

@@ -508,10 +508,7 @@ impl<'a> PdbReader<'a> {
                 self.modified.insert(key);
             }
             b"LINK  " | b"LINKR " if self.keeps_links => self.read_link(&padded(line))?,
-            b"SEQRES" => {
-                self.read_sequence(line);
-                self.seqres.read_sequence_line(line, &mut self.table.names);
-            }
+            b"SEQRES" => self.read_sequence(line),
             b"TITLE " => self.table.header.title.add_words(header_text(line)),
             b"EXPDTA" => self.table.header.method.add_words(header_text(line)),
             b"MASTER" => {

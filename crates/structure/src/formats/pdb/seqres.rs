@@ -53,17 +53,10 @@ struct NumberedSite {
 }
 
 impl Seqres {
-    /// Reads a SEQRES line.
-    pub(super) fn read_sequence_line(&mut self, line: &[u8], names: &mut NameTable) {
-        let Some((start, components)) = line.split_at_checked(19) else {
-            return;
-        };
-        let chain = names.intern(start[10..12].trim_ascii());
-        // Thirteen components of four columns each; what follows is none.
-        let components = components.chunks(4).take(13).map(<[u8]>::trim_ascii);
-        let components = components.filter(|name| !name.is_empty()).map(text8);
+    /// Adds a component of SEQRES to its chain.
+    pub(super) fn add(&mut self, chain: NameId, component: Text8) {
         let known = self.chains.entry(chain).or_default();
-        known.components.extend(components);
+        known.components.push(component);
     }
 
     /// Reads a line of REMARK 465. Lines of its heading have text before the component, or no
