@@ -78,6 +78,13 @@ fn unobserved_residues_count() {
 }
 
 #[test]
+fn components_of_the_sequence_need_not_be_in_their_columns() {
+    let before = "SEQRES   1 A    4   MET  ALA  GLY TRP\n";
+    let atoms = ["MET A   1 ", "ALA A   2 ", "GLY A   3 ", "TRP A   4 "];
+    assert_eq!(positions(before, &atoms), some([1, 2, 3, 4]));
+}
+
+#[test]
 fn numbers_may_jump_back() {
     // A fused protein in the middle has numbers of its own.
     let before = missing(&["GLY A   804 ", "SER A     3 "]);
