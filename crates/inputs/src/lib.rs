@@ -72,8 +72,7 @@ pub struct Sources {
     archives: Archives,
     trajectories: Trajectories,
     shard: Shard,
-    /// The current item, and what [`Sources::named`] was before it.
-    current: (PathBuf, u64),
+    current: CurrentItem,
     /// Open folders, globs, lists, archives and trajectories, innermost last.
     open: Vec<OpenItem>,
     /// Inputs so far, of all shards.
@@ -93,6 +92,16 @@ pub struct Sources {
     chain: Option<String>,
     /// Whether members are read, or only listed.
     reads_members: bool,
+}
+
+/// The item that is being listed, and the counts before it.
+#[derive(Default)]
+struct CurrentItem {
+    path: PathBuf,
+    /// [`Sources::named`].
+    named: u64,
+    /// [`Skipped::others`], and how many of them [`Skipped::first_others`] has.
+    others: (u64, usize),
 }
 
 /// How archives among the inputs are treated.
@@ -137,7 +146,7 @@ impl Sources {
             archives,
             trajectories: Trajectories::Unknown,
             shard,
-            current: (PathBuf::new(), 0),
+            current: CurrentItem::default(),
             open: Vec::new(),
             found: 0,
             next_ordinal: 0,
@@ -478,14 +487,21 @@ impl Sources {
 
     /// Starts the next item of the config.
     fn start(&mut self, item: &str) -> Option<Source> {
-        let named_before = self.named();
-        let opened = match item.strip_prefix('@') {
+        let Skipped {
+            others,
+            first_others,
+            ..
+        } = &self.skipped;
+        self.current = CurrentItem {
+            path: path_of(item),
+            named: self.named(),
+            others: (*others, first_others.len()),
+        };
+        match item.strip_prefix('@') {
             Some(list) => self.open_list(path_of(list)),
             None if item == STDIN => self.open_stdin(),
             None => self.open_item(path_of(item)),
-        };
-        self.current = (path_of(item), named_before);
-        opened
+        }
     }
 }
 
@@ -505,7 +521,7 @@ impl Iterator for Sources {
             }
             // At the end of an item that named no input, not even one that an earlier item had named.
             if self.open.is_empty()
-                && self.current.1 == self.named()
+                && self.current.named == self.named()
                 && let Some(source) = self.nothing_found()
             {
                 return Some(source);
@@ -517,17 +533,19 @@ impl Iterator for Sources {
 impl Sources {
     /// The source of an item that names no file, with the error, if it is in the shard.
     fn nothing_found(&mut self) -> Option<Source> {
-        let path = self.current.0.clone();
+        let CurrentItem { path, others, .. } = &self.current;
+        let path = path.clone();
         let endings = Format::all_endings();
-        let others = match &self.skipped.first_others[..] {
-            [first, ..] => format!(
-                " among {} files, such as {}",
-                self.skipped.others,
-                shown(first)
-            ),
-            [] => String::new(),
+        let (others_before, names_before) = *others;
+        let others = match self.skipped.others - others_before {
+            0 => String::new(),
+            1 => " among 1 file".to_owned(),
+            others => format!(" among {others} files"),
         };
-        let problem = Error::input(format!("no structure file was found here{others}")).fix(
+        // Files of earlier items may have taken all the room for names.
+        let first = self.skipped.first_others.get(names_before);
+        let first = first.map_or(String::new(), |first| format!(", such as {}", shown(first)));
+        let problem = Error::input(format!("no structure file was found here{others}{first}")).fix(
             format!(
                 "name files, or directories with {endings} files, plain or with {}, or archives: {}",
                 Compression::ENDINGS,

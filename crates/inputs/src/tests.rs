@@ -78,6 +78,29 @@ fn globs_expand_and_items_without_files_are_errors_in_order() {
 }
 
 #[test]
+fn an_item_without_structures_names_its_own_skipped_files() {
+    let names = [
+        "a/1.pdb", "a/x.txt", "a/y.txt", "b/z.txt", "c/v.txt", "c/w.txt",
+    ];
+    let folder = folder_with(&names);
+    let item = |name: &str| folder.path().join(name).display().to_string();
+    let found: Vec<Source> = sources(["a", "b", "c"].map(item).into()).collect();
+    let said = |index: usize| {
+        found[index]
+            .content
+            .as_ref()
+            .unwrap_err()
+            .message()
+            .to_owned()
+    };
+    let z = shown(&folder.path().join("b/z.txt"));
+    let of_b = format!("no structure file was found here among 1 file, such as {z}");
+    assert_eq!(said(1), of_b);
+    // The names of those in `a` and `b` are all that are kept.
+    assert_eq!(said(2), "no structure file was found here among 2 files");
+}
+
+#[test]
 fn a_glob_of_any_depth_takes_each_file_once_in_the_order_of_names() {
     let names = ["a.pdb", "x/b.pdb", "x/y/a.pdb", "x/y/c.cif", "z/a.pdb"];
     let folder = folder_with(&names);
