@@ -87,7 +87,8 @@ impl Piped {
     /// Reads the start of `input`, which may be compressed.
     ///
     /// # Errors
-    /// Of kind `Io` or `Input`: the input cannot be read, is damaged, or is a ZIP archive.
+    /// Of kind `Io` or `Input`: the input cannot be read, is damaged, or is a ZIP archive. `Capacity`: its start
+    /// unpacks to too many times its size.
     pub(crate) fn new(input: impl Read + Send + 'static, limits: &ReadLimits) -> Result<Self> {
         let (mut start, input) = peek(input).map_err(pipe_error)?;
         let mut stream: Box<dyn Read + Send> = Box::new(input);
@@ -120,7 +121,7 @@ impl Piped {
     /// # Errors
     /// [`ErrorKind::Io`](tapeloop_error::ErrorKind::Io) or [`ErrorKind::Input`](tapeloop_error::ErrorKind::Input): the
     /// pipe cannot be read or is damaged. [`ErrorKind::Capacity`](tapeloop_error::ErrorKind::Capacity): it has more
-    /// text than the limit.
+    /// text than the limit, or unpacks to too many times its size.
     pub(crate) fn read_all(self, options: &ArchiveOptions) -> Result<(Vec<u8>, BudgetShare)> {
         let limits = &options.limits;
         let mut share = BudgetShare::new(Some(Arc::clone(&options.budget)));
@@ -136,7 +137,7 @@ impl Piped {
 }
 
 fn pipe_error(error: io::Error) -> Error {
-    read_error("standard input", error)
+    read_error("standard input", error, "fetch or make it again")
 }
 
 /// The first bytes of `input`, at most [`BLOCK_BYTES`], and all of its bytes.
@@ -228,8 +229,8 @@ impl Read for UnpackingReader {
 }
 
 /// The error of a stream that cannot be read on, which `stream` names: an [`Error`] that was wrapped for the stream,
-/// of kind `Io` if the system says so, else of kind `Input`, as its data are damaged.
-pub(super) fn read_error(stream: &str, error: io::Error) -> Error {
+/// of kind `Io` if the system says so, else of kind `Input`, with this `fix`, as its data are damaged.
+pub(super) fn read_error(stream: &str, error: io::Error, fix: &str) -> Error {
     let inner = error
         .get_ref()
         .and_then(|inner| inner.downcast_ref::<Error>());
@@ -241,7 +242,7 @@ pub(super) fn read_error(stream: &str, error: io::Error) -> Error {
         _ if error.raw_os_error().is_some() => return Error::io(error),
         _ => Error::input(format!("{stream} is damaged: {error}")),
     };
-    described.fix("fetch or make it again; what comes before is read")
+    described.fix(fix)
 }
 
 /// Whether these are the first bytes of a tar archive.
@@ -265,7 +266,7 @@ mod tests {
         let error = piped
             .stream
             .skip(64 << 20)
-            .map_err(|error| read_error("it", error))
+            .map_err(|error| read_error("it", error, "fetch or make it again"))
             .unwrap_err();
         assert!(
             error.message().contains("limits.unpack_ratio_max"),

@@ -24,6 +24,9 @@ const GNU_FOLDER: EntryType = EntryType::Other(b'D');
 /// The name that an archive of GNU tar has.
 const GNU_LABEL: EntryType = EntryType::Other(b'V');
 
+/// The stream, in messages.
+const ARCHIVE: &str = "the archive";
+
 /// A tar archive that is being read.
 pub(crate) struct Tar {
     path: PathBuf,
@@ -59,7 +62,7 @@ impl Tar {
     /// Of kind `Io` or `Input`: the file cannot be read, is damaged, or is a ZIP archive.
     pub(super) fn open(path: &Path, options: &ArchiveOptions) -> Result<Self> {
         let stream =
-            ByteStream::of_file(open_file(path)?, &options.limits).map_err(damaged_error)?;
+            ByteStream::of_file(open_file(path)?, &options.limits).map_err(unreadable_error)?;
         Ok(Self::new(path, stream, options))
     }
 
@@ -90,7 +93,8 @@ impl Tar {
     /// Goes to the next member that is to be read; `None` at the end.
     ///
     /// # Errors
-    /// Of kind `Input`, or `Io` if the file cannot be read: the archive is damaged.
+    /// Of kind `Input`, or `Io` if the file cannot be read: the archive is damaged. `Capacity`: it unpacks to too
+    /// many times its size.
     pub(super) fn next(&mut self, skipped: &mut Skipped) -> Result<Option<Member>> {
         if self.has_ended {
             return Ok(None);
@@ -223,7 +227,7 @@ impl Tar {
         })
     }
 
-    /// Reads the current member.
+    /// Reads the current member. Waits for memory of the budget.
     ///
     /// # Errors
     /// Of kind `Input`: the archive cannot be read on. [`Tar::next`] returns why.
@@ -252,8 +256,15 @@ impl Tar {
     }
 }
 
+/// The error of an archive of which no member was read.
+fn unreadable_error(error: std::io::Error) -> Error {
+    read_error(ARCHIVE, error, "fetch or make it again")
+}
+
+/// The error of an archive within or behind a member.
 fn damaged_error(error: std::io::Error) -> Error {
-    read_error("the archive", error)
+    let fix = "fetch or make it again; what comes before is read";
+    read_error(ARCHIVE, error, fix)
 }
 
 fn parser() -> Parser {

@@ -77,6 +77,26 @@ fn good(names: &[&str]) -> Vec<(String, Option<String>)> {
     names.iter().map(|&name| (name.to_owned(), None)).collect()
 }
 
+#[test]
+fn nothing_is_read_of_a_damaged_pipe_that_holds_a_structure() {
+    let packed = gzipped(&ATOM.repeat(100));
+    let cut = std::io::Cursor::new(packed[..packed.len() - 20].to_vec());
+    let options = ArchiveOptions {
+        members: None,
+        limits: ReadLimits::default(),
+        budget: Arc::new(ReadBudget::new(1 << 20)),
+        has_topology: false,
+        reader: Map::new(),
+    };
+    let piped = Piped::new(cut, &options.limits);
+    let error = piped
+        .and_then(|piped| piped.read_all(&options))
+        .err()
+        .unwrap();
+    assert_eq!(error.message(), "standard input is cut short");
+    assert_eq!(error.fix_text(), Some("fetch or make it again"));
+}
+
 /// The only problem, which is of the last source.
 fn last_problem(sources: &[(String, Option<String>)]) -> &str {
     let (last, others) = sources.split_last().unwrap();
