@@ -9,7 +9,7 @@ use rawzip::{
     CompressionMethod, FileReader, RECOMMENDED_BUFFER_SIZE, ZipArchive, ZipArchiveEntryWayfinder,
     ZipFileHeaderRecord,
 };
-use std::io::{BufReader, Read};
+use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tapeloop_error::internal::{excerpt, thread, thread_error};
@@ -80,10 +80,10 @@ impl Zip {
         &self.path
     }
 
-    /// The next member that is to be read; `None` at the end.
+    /// The next member that is to be read; `None` at the end. Waits for the thread that lists.
     ///
     /// # Errors
-    /// Of kind `Input`: the directory of the archive is damaged.
+    /// Of kind `Input`, or `Io` if the file cannot be read: the directory of the archive is damaged.
     pub(super) fn next(&mut self, skipped: &mut Skipped) -> Result<Option<Member>> {
         while !self.has_ended {
             let Ok(listed) = self.listed.recv() else {
@@ -209,7 +209,7 @@ impl ZipMember {
     /// Reads the structures in the member at `path`.
     ///
     /// # Errors
-    /// Of kind `Input` if the member is damaged, and the errors of [`Reader`].
+    /// Of kind `Input` if the member is damaged, `Io` if the file cannot be read, and the errors of [`Reader`].
     pub(super) fn read(&self, path: &Path, reader: &mut Reader) -> Result<Vec<Structure>> {
         let entry = self.archive.get_entry(self.place).map_err(damaged_error)?;
         let packed = self.place.compressed_size_hint();
@@ -222,9 +222,10 @@ impl ZipMember {
         };
         let name = path.to_string_lossy();
         let size = self.place.uncompressed_size_hint();
-        let member_error = |error| {
-            Error::input(format!("the member is damaged: {error}"))
-                .fix("fetch or make the archive again")
+        let member_error = |error: io::Error| match error.raw_os_error() {
+            Some(_) => Error::io(error),
+            None => Error::input(format!("the member is damaged: {error}"))
+                .fix("fetch or make the archive again"),
         };
         let packed = (!is_stored).then_some(packed);
         reader.read_stream(
@@ -237,13 +238,29 @@ impl ZipMember {
     }
 }
 
+/// The error of an archive: of kind `Io` if the system says so, else `Input`.
 fn damaged_error(error: rawzip::Error) -> Error {
-    Error::input(format!("the archive is damaged: {error}")).fix("fetch or make it again")
+    match error.into_kind() {
+        rawzip::ErrorKind::IO(error) if error.raw_os_error().is_some() => Error::io(error),
+        kind => {
+            Error::input(format!("the archive is damaged: {kind}")).fix("fetch or make it again")
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_disk_that_fails_is_no_damage_of_the_archive() {
+        let failed = io::Error::from_raw_os_error(5);
+        let error = damaged_error(rawzip::ErrorKind::IO(failed).into());
+        assert_eq!(error.kind(), tapeloop_error::ErrorKind::Io, "{error}");
+        let ended = io::ErrorKind::UnexpectedEof.into();
+        let error = damaged_error(rawzip::ErrorKind::IO(ended).into());
+        assert_eq!(error.kind(), tapeloop_error::ErrorKind::Input, "{error}");
+    }
 
     #[test]
     fn a_panic_while_an_archive_is_listed_is_an_error() {
