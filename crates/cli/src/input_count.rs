@@ -59,10 +59,11 @@ fn count(mut sources: Sources, has_ended: impl Fn() -> bool) -> Option<u64> {
         }
         total += 1;
     }
-    Some(total)
+    // An archive in another shard ends the list without a source.
+    (!sources.has_members()).then_some(total)
 }
 
-/// A thread that dropping ends: its channel, which has no messages, is disconnected then.
+/// A thread that dropping ends, and waits for: its channel, which has no messages, is disconnected then.
 pub struct Stoppable {
     /// Dropped to end the thread.
     stop: Option<Sender<()>>,
@@ -89,5 +90,26 @@ impl Drop for Stoppable {
             // A panic while showing progress does not concern the run.
             let _ = thread.join();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_inputs_of_an_archive_are_not_counted_as_none_where_another_shard_has_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let names = ["a.pdb", "b.tar"].map(|name| folder.path().join(name));
+        for path in &names {
+            std::fs::write(path, "").unwrap();
+        }
+        let items = names.map(|path| path.to_str().unwrap().to_owned());
+        let count = |items: &[String], shard: &str| {
+            count_inputs(items, &Trajectories::Unknown, shard.parse().unwrap())
+        };
+        assert_eq!(count(&items[..1], "1/2"), Some(1));
+        assert_eq!(count(&items[..1], "2/2"), Some(0));
+        assert_eq!(count(&items, "1/2"), None);
     }
 }
