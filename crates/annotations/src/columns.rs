@@ -74,7 +74,7 @@ impl TableColumns {
     /// [`ErrorKind::Config`](tapeloop_error::ErrorKind::Config): a column that identifies residues is missing or
     /// not distinct, a name is there twice or is too long, no column has values, or there are too many columns.
     pub(super) fn find(names: &[&str]) -> Result<Self> {
-        check_count(names.len())?;
+        check_count(names.len(), "the table has")?;
         if let Some(name) = names.iter().find(|name| name.len() > NAME_BYTES_MAX) {
             let name = excerpt(*name);
             let text = format!("the name of column {name} has more than {NAME_BYTES_MAX} bytes");
@@ -238,16 +238,16 @@ fn quoted(text: &str) -> String {
     format!("\"{}\"", excerpt(text))
 }
 
-/// Checks the number of columns, of one table or of all.
+/// Checks the number of columns, of one table or of all; `have` begins the message.
 ///
 /// # Errors
 /// Of kind `Config` for more than [`COLUMNS_MAX`] columns.
-pub(super) fn check_count(columns: usize) -> Result<()> {
+pub(super) fn check_count(columns: usize, have: &str) -> Result<()> {
     if columns <= COLUMNS_MAX {
         return Ok(());
     }
     let error = Error::config(format!(
-        "the table has at least {columns} columns, and the most is {COLUMNS_MAX}"
+        "{have} at least {columns} columns, and the most is {COLUMNS_MAX}"
     ));
     Err(error.fix("write tables with fewer columns"))
 }
@@ -360,7 +360,7 @@ pub(super) fn channel_value(cell: AnnotationCell<'_>) -> Result<f32> {
         // Parsed as 32 bits, since a value of 64 bits would be rounded twice.
         AnnotationCell::Text(text) => text.parse().map_err(|_| {
             Error::config(format!("{} is not a number", quoted(text)))
-                .fix("leave it empty for none, or the column out of `smooth.channels`")
+                .fix("leave it empty for none, or the column out of `smooth.channels` and kernels")
         })?,
     };
     if value.is_infinite() {

@@ -201,7 +201,7 @@ impl Loader<'_> {
             let named = (level, name.to_owned());
             if !self.names.contains(&named) {
                 self.names.push(named);
-                check_count(self.names.len())?;
+                check_count(self.names.len(), "all tables together have")?;
             }
             let channel = self.channels.iter().position(|channel| channel == name);
             if let Some(channel) = channel.filter(|_| level == Level::Residues) {
@@ -295,14 +295,14 @@ impl Loader<'_> {
     /// Checks that a table has each column that the config names; an error of kind `Config` names the first that none
     /// has.
     fn check_names(&self) -> Result<()> {
-        let missing = |key: &str, name: &str, has: &dyn Fn(Level) -> bool, fix: &str| {
+        let missing = |reader: &str, name: &str, has: &dyn Fn(Level) -> bool, fix: &str| {
             let known = self.names.iter().filter(|(level, _)| has(*level));
             let known: Vec<&str> = known.map(|(_, name)| name.as_str()).collect();
             let text = if identifies_rows(name) {
-                format!("`{key}`: column {name:?} identifies rows, and has no values")
+                format!("{reader}: column {name:?} identifies rows, and has no values")
             } else {
                 let hint = did_you_mean(name, &known);
-                format!("`{key}`: no table has a column {name:?}{hint}")
+                format!("{reader}: no table has a column {name:?}{hint}")
             };
             Error::config(text).fix(fix.to_owned())
         };
@@ -315,7 +315,7 @@ impl Loader<'_> {
         for name in &self.channels {
             if !is_in(name, &is_residues) && is_in(name, &any) {
                 let text = format!(
-                    "`smooth.channels`: the table with column {name:?} does not have a row for each residue"
+                    "{CHANNEL_READERS}: the table with column {name:?} does not have a row for each residue"
                 );
                 return Err(Error::config(text).fix(
                     "name columns of a table with structure, chain and residue, and without variant",
@@ -323,18 +323,21 @@ impl Loader<'_> {
             }
             if !is_in(name, &is_residues) {
                 let fix = "name columns of `annotations`, or b_ca and plddt, which files have";
-                return Err(missing("smooth.channels", name, &is_residues, fix));
+                return Err(missing(CHANNEL_READERS, name, &is_residues, fix));
             }
         }
         if let WantedColumns::Named(wanted) = self.wanted
             && let Some(name) = wanted.iter().find(|name| !is_in(name, &any))
         {
             let fix = "name columns of `annotations`, or \"*\" for all";
-            return Err(missing("tables.annotations", name, &any, fix));
+            return Err(missing("`tables.annotations`", name, &any, fix));
         }
         Ok(())
     }
 }
+
+/// What names a channel, in messages: the config tells which of the two, and not the loader.
+const CHANNEL_READERS: &str = "`smooth.channels` or a parameter of a kernel";
 
 // The tags of cells.
 const NULL: u8 = 0;
@@ -465,5 +468,46 @@ impl FnvDigest {
         for &byte in bytes {
             self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error_of(tables: &[String], channels: &[&str]) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        for (number, text) in tables.iter().enumerate() {
+            std::fs::write(folder.path().join(format!("{number}.csv")), text).unwrap();
+        }
+        let channels = channels.iter().map(|&name| name.to_owned()).collect();
+        let paths = [folder.path().to_owned()];
+        let loaded = load(&paths, channels, &WantedColumns::All, 1 << 20);
+        loaded.err().unwrap().to_string()
+    }
+
+    #[test]
+    fn columns_of_all_tables_together_are_not_said_to_be_of_one() {
+        let table = |first: usize| {
+            let names: Vec<String> = (first..first + 600)
+                .map(|name| format!("c{name}"))
+                .collect();
+            format!("structure,{}\n", names.join(","))
+        };
+        let error = error_of(&[table(0), table(600)], &[]);
+        assert!(
+            error.contains("all tables together have at least 1001 columns"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_missing_channel_may_be_one_of_a_kernel() {
+        let table = "structure,chain,residue,x\n1ubi,A,1,2\n".to_owned();
+        let error = error_of(&[table], &["y"]);
+        assert!(
+            error.contains("a parameter of a kernel: no table has a column \"y\""),
+            "{error}"
+        );
     }
 }

@@ -229,7 +229,7 @@ fn columns_that_tables_cannot_have_are_refused_before_anything_is_written() {
         "tables.annotations=[\"residue\"]",
     ] {
         let key = set.split('=').next().unwrap();
-        let expected = format!("`{key}`: column \"residue\" identifies rows");
+        let expected = format!("`{key}` .. column \"residue\" identifies rows");
         fails(&format!("{head},x\n{row},1\n"), &[set], &expected);
     }
     fails(
