@@ -185,6 +185,10 @@ fn structures_of_packed_sets_and_archives_are_measured_as_those_of_files() {
         assert!(has_no_runs, "{input}");
         assert!(said.contains("workload files"), "{input}: {said}");
     }
+    let set = at("set.tar");
+    let more = ["--workloads", "files", "--input", str_of(&set)];
+    let (output, code) = bench(&at("nothing"), &more);
+    assert_eq!(code, 1, "{}", text(&output.stderr));
 }
 
 #[test]

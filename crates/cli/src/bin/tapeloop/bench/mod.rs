@@ -197,7 +197,13 @@ fn measure(
     };
     let measured = measure_all();
     if records.is_empty() {
-        return measured.map(|()| INTERRUPTED);
+        measured?;
+        // Without an interrupt a warning has said why.
+        return Ok(if interrupt.has_stopped() {
+            INTERRUPTED
+        } else {
+            FAILED
+        });
     }
     let is_partial = measured.is_err() || interrupt.has_stopped();
     records
