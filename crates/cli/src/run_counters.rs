@@ -40,6 +40,8 @@ pub struct RunCounters {
     write_ns: AtomicU64,
     threads: Mutex<SingleThreads>,
     losses_alone: Mutex<LossesAlone>,
+    /// See [`RunCounters::earlier`].
+    earlier: Mutex<RunCounts>,
 }
 
 /// The losses of supervised devices in structures that ran alone, which the engine does not count.
@@ -64,7 +66,9 @@ pub fn finding_line(check: Check, findings: &FindingCounts) -> Option<String> {
 /// What a check found in all files.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FindingCount {
+    /// How often it applied, as [`Check::about`] counts.
     pub count: u64,
+    /// In how many structures.
     pub structures: u64,
     /// The first file, and where it applied there.
     pub first: String,
@@ -185,7 +189,7 @@ run_counts! {
     counted_anew: {
         /// FIFOs, sockets and devices in folders and globs.
         specials_skipped,
-        /// Files in folders whose names have the ending of no structure file.
+        /// Files in folders and archives whose names have the ending of no structure file.
         others_skipped,
         /// Members of archives that have the name of an earlier one.
         names_repeated,
@@ -223,10 +227,17 @@ impl RunCounters {
         findings: &FindingCounts,
     ) {
         self.atomic.resume(counts);
+        *locked(&self.earlier) = *counts;
         locked(&self.matches).done = matches.clone();
         *locked(&self.first_truncated) = truncated.to_vec();
         *locked(&self.first_endless) = endless.map(str::to_owned);
         locked(&self.findings).clone_from(findings);
+    }
+
+    /// The counts that an interrupted run had when this one went on with it, which rates leave out; zeros without
+    /// one.
+    pub fn earlier(&self) -> RunCounts {
+        *locked(&self.earlier)
     }
 
     pub fn set_total(&self, inputs: u64) {

@@ -446,6 +446,25 @@ fn a_condition_goes_on_with_the_run_and_another_one_is_refused() {
 }
 
 #[test]
+fn counts_of_an_earlier_run_end_no_run_and_are_in_no_rate() {
+    let set = Set::of(INPUTS);
+    let condition = ["--where", "rsa > 0.2"];
+    set.interrupt("out", 4, &condition);
+    let path = set.folder.path().join("out/run.json");
+    let mut edited = json(&path);
+    // More than there are residues, and more than a run computes.
+    for count in ["residues_left_out", "structures"] {
+        edited["resume"]["counts"][count] = (1_u64 << 40).into();
+    }
+    fs::write(&path, edited.to_string()).unwrap();
+    let (output, code) = set.run("out", &[&["--resume"], &condition[..]].concat());
+    assert_eq!(code, 3, "{}", text(&output.stderr));
+    let record = record(&set.folder.path().join("out"));
+    assert!(record["counts"]["structures"].as_u64().unwrap() > 1 << 40);
+    assert!(record["per_second"]["structures"].as_f64().unwrap() < 1e8);
+}
+
+#[test]
 fn a_run_goes_on_with_batches_of_another_size() {
     let set = Set::of(INPUTS);
     assert_eq!(set.run("whole", &[]).1, 3);

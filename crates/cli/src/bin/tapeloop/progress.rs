@@ -54,7 +54,7 @@ impl ProgressDisplay {
             let mut display = Display::new(audience);
             let next = |every| stopped.recv_timeout(every) == Err(RecvTimeoutError::Timeout);
             while next(display.every()) {
-                display.show(&shown.counts());
+                display.show(&shown.counts(), &shown.earlier());
             }
             display.clear();
         };
@@ -176,14 +176,15 @@ impl Display {
         }
     }
 
-    /// Shows the progress of a run on standard error: as a bar, a line of text or a line of JSON.
-    fn show(&mut self, counts: &RunCounts) {
-        if counts.inputs == 0 {
-            self.start_anew();
+    /// Shows the progress of a run on standard error: as a bar, a line of text or a line of JSON. Rates leave out the
+    /// counts of an `earlier` run that this one goes on with.
+    fn show(&mut self, counts: &RunCounts, earlier: &RunCounts) {
+        if counts.inputs == earlier.inputs {
+            self.start_anew(earlier.inputs);
         }
         match self {
             Display::Bar(bar) => {
-                bar.set_message(rates(counts, bar.elapsed()));
+                bar.set_message(rates(counts, earlier, bar.elapsed()));
                 if let (None, Some(total)) = (bar.length(), counts.inputs_total) {
                     bar.set_length(total);
                     bar.set_style(style("{elapsed} [{bar:20}] {pos}/{len}, {msg}, ETA {eta}"));
@@ -199,8 +200,8 @@ impl Display {
                     "{:>6} s: {}{of_total} inputs, {}{}",
                     started.elapsed().as_secs(),
                     format::whole(counts.inputs),
-                    rates(counts, elapsed),
-                    remaining(counts, elapsed)
+                    rates(counts, earlier, elapsed),
+                    remaining(counts, earlier, elapsed)
                 ));
             }
             Display::Json(started) => {
@@ -218,9 +219,13 @@ impl Display {
     }
 
     /// The time before the first result is that of starting, which rates and remaining time leave out.
-    fn start_anew(&mut self) {
+    fn start_anew(&mut self, inputs: u64) {
         match self {
-            Display::Bar(bar) => bar.reset_elapsed(),
+            Display::Bar(bar) => {
+                bar.set_position(inputs);
+                bar.reset_eta();
+                bar.reset_elapsed();
+            }
             Display::Lines(_, without_results) => *without_results = Instant::now(),
             // Programs get the time of the run.
             Display::Json(_) => {}
@@ -239,7 +244,7 @@ fn style(template: &str) -> ProgressStyle {
 }
 
 /// The rates for a progress line: `1.20 k structures/s`.
-fn rates(counts: &RunCounts, elapsed: Duration) -> String {
+fn rates(counts: &RunCounts, earlier: &RunCounts, elapsed: Duration) -> String {
     // A run has just begun at first.
     let seconds = elapsed.as_secs_f64().max(1e-3);
     let rejected = match counts.rejected {
@@ -248,19 +253,41 @@ fn rates(counts: &RunCounts, elapsed: Duration) -> String {
     };
     format!(
         "{} structures/s, {} residues/s{rejected}",
-        short(counts.structures as f64 / seconds),
-        short(counts.residues as f64 / seconds)
+        short(counts.structures.saturating_sub(earlier.structures) as f64 / seconds),
+        short(counts.residues.saturating_sub(earlier.residues) as f64 / seconds)
     )
 }
 
 /// The estimated time that is left, if the number of inputs is known.
-fn remaining(counts: &RunCounts, elapsed: Duration) -> String {
+fn remaining(counts: &RunCounts, earlier: &RunCounts, elapsed: Duration) -> String {
+    let done = counts.inputs.saturating_sub(earlier.inputs);
     match counts.inputs_total {
-        Some(total) if counts.inputs > 0 => {
+        Some(total) if done > 0 => {
             let left = total.saturating_sub(counts.inputs) as f64;
-            let seconds = elapsed.as_secs_f64() * left / counts.inputs as f64;
+            let seconds = elapsed.as_secs_f64() * left / done as f64;
             format!(", ETA {seconds:.0} s")
         }
         _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_and_the_time_that_is_left_are_those_of_this_run_and_not_of_the_one_before() {
+        let of = |inputs: u64| RunCounts {
+            inputs,
+            inputs_total: Some(1000),
+            structures: inputs,
+            residues: 100 * inputs,
+            ..RunCounts::default()
+        };
+        let elapsed = Duration::from_secs(10);
+        let said = rates(&of(900), &of(800), elapsed);
+        assert_eq!(said, "10.0 structures/s, 1000 residues/s");
+        assert_eq!(remaining(&of(900), &of(800), elapsed), ", ETA 10 s");
+        assert_eq!(remaining(&of(800), &of(800), elapsed), "");
     }
 }

@@ -389,6 +389,7 @@ pub(super) fn compute(
             single: single_threads(&counters.threads(), &engine.counters(), elapsed),
         },
         counts,
+        earlier: counters.earlier(),
         notes: notes(plan, &counters, &tables, &matches),
         warnings: warnings(plan, &counts),
         matches,

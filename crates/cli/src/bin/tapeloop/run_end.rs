@@ -73,9 +73,9 @@ pub(super) fn ended(header: RunHeader, plan: &Plan, outcome: &RunOutcome) -> Jso
         },
         "checks": checks_json(&outcome.findings),
         "per_second": {
-            "structures": outcome.per_second(counts.structures),
-            "residues": outcome.per_second(counts.residues),
-            "atoms": outcome.per_second(counts.atoms),
+            "structures": outcome.per_second(|counts| counts.structures),
+            "residues": outcome.per_second(|counts| counts.residues),
+            "atoms": outcome.per_second(|counts| counts.atoms),
         },
         "annotations": annotations,
         "stage_seconds": object(stages),

@@ -17,6 +17,7 @@ pub(super) fn notes(
     tables: &[TableMatches],
     matches: &Matches,
 ) -> Vec<String> {
+    // Differences saturate, as a run that goes on begins with numbers from `run.json`, which may be any.
     let counts = counters.counts();
     let mut notes = Vec::new();
     let others = counters.first_others_skipped();
@@ -76,7 +77,7 @@ pub(super) fn notes(
     let found = checks.filter_map(|&check| finding_line(check, &findings));
     notes.extend(found);
     if let Some(first) = counters.first_endless() {
-        let count = counts.truncated - counts.truncated_likely;
+        let count = counts.truncated.saturating_sub(counts.truncated_likely);
         let more = if count > 1 { ", ..." } else { "" };
         notes.extend(note(
             "PDB files without END, whose last line is whole (--strict rejects them)",
@@ -92,7 +93,7 @@ pub(super) fn notes(
     if plan.config.reading.assembly != Assembly::Deposited {
         notes.extend(note(
             "structures without an assembly 1, whose deposited chains were read",
-            counts.structures - counts.assemblies,
+            counts.structures.saturating_sub(counts.assemblies),
             "",
         ));
     }

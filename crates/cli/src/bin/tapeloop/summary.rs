@@ -33,6 +33,8 @@ const BOUND_TIME_MIN: Duration = Duration::from_secs(1);
 pub(super) struct RunOutcome {
     pub(super) elapsed: Duration,
     pub(super) counts: RunCounts,
+    /// The counts of an interrupted run that this one went on with; they are part of `counts`.
+    pub(super) earlier: RunCounts,
     /// What the annotations matched.
     pub(super) matches: Matches,
     /// What each table of the annotations matched.
@@ -45,9 +47,11 @@ pub(super) struct RunOutcome {
     /// What had to be compiled.
     pub(super) compilation: Compilation,
     pub(super) cores: Cores,
+    /// The memory of the engine.
     pub(super) memory: MemoryPlan,
     /// What the engine reduced for lack of memory.
     pub(super) shrunk: Vec<Shrunk>,
+    /// The columns of all tables; none if an error left parts unwritten.
     pub(super) columns: Vec<ColumnStatistics>,
     pub(super) was_interrupted: bool,
     /// Whether there are more inputs than the run was to read.
@@ -73,8 +77,9 @@ pub(super) struct RunOutcome {
 }
 
 impl RunOutcome {
-    /// A rate over the whole run.
-    pub(super) fn per_second(&self, count: u64) -> f64 {
+    /// The rate of one of the counts, without what an earlier run has counted.
+    pub(super) fn per_second(&self, of: fn(&RunCounts) -> u64) -> f64 {
+        let count = of(&self.counts).saturating_sub(of(&self.earlier));
         count as f64 / self.elapsed.as_secs_f64().max(1e-9)
     }
 
@@ -165,9 +170,9 @@ impl RunOutcome {
         let _ = writeln!(
             text,
             "{} structures/s, {} residues/s, {} atoms/s",
-            short(self.per_second(counts.structures)),
-            short(self.per_second(counts.residues)),
-            short(self.per_second(counts.atoms)),
+            short(self.per_second(|counts| counts.structures)),
+            short(self.per_second(|counts| counts.residues)),
+            short(self.per_second(|counts| counts.atoms)),
         );
         if self.compilation.images > 0 {
             let kernels = format::counted(self.compilation.images, "kernel");
@@ -197,7 +202,8 @@ impl RunOutcome {
             );
         }
         if let Some(condition) = &plan.config.condition {
-            let written = counts.residues - counts.residues_left_out;
+            // Saturating, as a run that goes on begins with numbers from `run.json`, which may be any.
+            let written = counts.residues.saturating_sub(counts.residues_left_out);
             let _ = writeln!(
                 text,
                 "where {}: {} of {}",
