@@ -2,7 +2,7 @@
 //! its size that the next ones use again, while the engine goes on with the others. The values are those that
 //! the engine would compute, so the tables do not depend on the size of its buckets.
 
-use super::config::Config;
+use super::config::{Config, STRUCTURE_RESIDUES_MAX};
 use super::plan::Plan;
 use super::run_counters::{LossesAlone, RunCounters};
 use super::selection;
@@ -31,7 +31,8 @@ const KEPT_BYTES_MAX: u64 = 1 << 30;
 
 /// Runs `inputs` through `engine`, and those that it rejects for their size alone. `accept` gets what `make`
 /// makes of each result, in the order of the inputs. The engine closes a batch at such a structure, so that
-/// few of them are in memory. `counters` count the structures that ran alone.
+/// few of them are in memory; `accept` gets no later result before the one of that structure, for which this waits.
+/// `counters` count the structures that ran alone.
 ///
 /// # Errors
 /// The errors of [`Engine::run_mapped`], of `accept`, and of a device that failed in a structure
@@ -282,8 +283,7 @@ impl Oversized {
                 "the structure has {length} {name}, over {most}: \
                  limits.structure_residues_max is {residues_max}"
             );
-            return Err(Error::new(ErrorKind::Capacity, message)
-                .fix("raise limits.structure_residues_max if the file is as it should be"));
+            return Err(Error::new(ErrorKind::Capacity, message).fix(limit_fix(residues_max)));
         }
         let capacity = capacity_for(extent, structure.residues.len() as u32, residues_max);
         // One of another size has room for more pairs or fewer, and whether a structure is rejected for
@@ -380,6 +380,15 @@ fn capacity_for(extent: Extent, residues: u32, residues_max: u32) -> Extent {
     Features::with_pair_room(capacity, PAIR_ROOM_FACTOR)
 }
 
+/// The fix of a structure that is over the limit of `residues_max`, which may be the highest that there is.
+fn limit_fix(residues_max: u32) -> &'static str {
+    if residues_max < STRUCTURE_RESIDUES_MAX {
+        "raise limits.structure_residues_max if the file is as it should be"
+    } else {
+        "write its parts into files of their own, as this limit cannot be raised"
+    }
+}
+
 /// Whether there is not enough memory.
 fn is_for_room(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::OutOfMemory | ErrorKind::Capacity)
@@ -407,5 +416,16 @@ fn bucket_config(config: &Config, capacity: Extent, deadline: Option<Duration>) 
         },
         restarts_max: config.restarts_max,
         ..EngineConfig::new(capacity)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_is_raised_only_where_it_can_be() {
+        assert!(limit_fix(STRUCTURE_RESIDUES_MAX - 1).starts_with("raise"));
+        assert!(!limit_fix(STRUCTURE_RESIDUES_MAX).starts_with("raise"));
     }
 }

@@ -36,6 +36,7 @@ use resolver::{Resolver, named};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 use tables::{
@@ -76,6 +77,10 @@ pub use tables::{
 /// The most threads that read, compute and encode: more than a machine has cores; starting them
 /// takes time with the square of their number (docs/LIMITS.md).
 pub const THREADS_MAX: usize = 4096;
+
+/// The largest value and the default of `limits.structure_residues_max`: the atoms of so many residues, a hundred
+/// each, fit 32 bits.
+pub const STRUCTURE_RESIDUES_MAX: u32 = 1 << 20;
 
 /// The most microseconds that a loop on the device may stay, as other calls of the driver wait for
 /// its end (docs/config/running.md).
@@ -153,12 +158,14 @@ pub struct Config {
     /// Number of threads; 0 for one for each core.
     pub threads: usize,
     pub batch: BatchSettings,
+    /// The most memory of the engine on all devices, with pinned memory; `None` for any.
     pub memory_bytes_max: Option<u64>,
     pub wait: WaitSetting,
     /// Whether a worker process holds the device.
     pub supervise: bool,
     /// The worker's program, if it is not this one.
     pub worker: Option<PathBuf>,
+    /// Of all devices together.
     pub restarts_max: u64,
     pub tables: TableSettings,
     /// The residues that have rows, that rows of pairs and atoms are of, and that reductions see; `None` for all.
@@ -448,11 +455,11 @@ fn resolve_verify(keys: &mut Resolver) -> Verify {
 /// `crates/cli/DECISIONS.md` has the reason for 16,384 and 32,768.
 fn resolve_batch(keys: &mut Resolver) -> BatchSettings {
     const STRUCTURE_MAX: &str = "limits.structure_residues_max";
-    // The atoms of 2^20 residues, a hundred each, fit 32 bits.
-    let structure_max = keys.integer(STRUCTURE_MAX, 1 << 20, 1..=1 << 20);
-    let residues = keys.integer("batch.residues", structure_max.min(16_384), 1..=1 << 20);
+    const RANGE: RangeInclusive<i64> = 1..=STRUCTURE_RESIDUES_MAX as i64;
+    let structure_max = keys.integer(STRUCTURE_MAX, *RANGE.end(), RANGE);
+    let residues = keys.integer("batch.residues", structure_max.min(16_384), RANGE);
     let largest = residues.max(32_768).min(structure_max);
-    let residues_max = keys.integer("batch.residues_max", largest, 1..=1 << 20);
+    let residues_max = keys.integer("batch.residues_max", largest, RANGE);
     for (key, value, bound_key, bound) in [
         (
             "batch.residues",
