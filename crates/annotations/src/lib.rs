@@ -77,7 +77,7 @@ impl Annotations {
         &self.loaded.columns
     }
 
-    /// The first table that has a column of this level.
+    /// The first table that has the column `name` of this level; `None` if none has.
     pub fn file_with(&self, level: Level, name: &str) -> Option<&Path> {
         let mut columns = self.columns().iter();
         let column = columns.position(|column| column.level == level && column.name == name)?;
@@ -86,19 +86,20 @@ impl Annotations {
         self.loaded.files.get(file).map(PathBuf::as_path)
     }
 
-    /// Whether a table has variants.
+    /// Whether columns of variants go to the tables.
     pub fn have_variants(&self) -> bool {
         self.columns()
             .iter()
             .any(|column| column.level == Level::Variants)
     }
 
-    /// Number of rows of all tables.
+    /// Number of rows of all tables that have a column which is read.
     pub fn rows(&self) -> u32 {
         self.loaded.rows()
     }
 
-    /// Gives the `models` of the structure `name` their channels, and finds the rows that match.
+    /// Gives the `models` of the structure `name` their channels, and finds the rows that match. Of several threads
+    /// with structures of many rows all but one wait.
     ///
     /// # Errors
     /// [`ErrorKind::Io`](tapeloop_error::ErrorKind::Io): the rows cannot be read.

@@ -24,7 +24,7 @@ pub(super) struct LoadedTables {
 }
 
 impl LoadedTables {
-    /// Number of rows.
+    /// Number of rows of all tables that have a column which is read.
     pub(super) fn rows(&self) -> u32 {
         self.tables.last().map_or(0, |(_, rows)| rows.end)
     }

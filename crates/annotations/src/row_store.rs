@@ -14,6 +14,9 @@ use tapeloop_error::{Context, Error, Result};
 /// Bytes of rows that stay in memory: a million rows or so, with which most runs need no file.
 const MEMORY_BYTES_MAX: usize = 64 << 20;
 
+/// Bytes of a write to the temporary file: once there is one, the buffer only makes its writes large.
+const WRITE_BYTES: usize = 1 << 20;
+
 /// The most runs. The index of this many runs has 384 MiB.
 const RUNS_MAX: usize = 1 << 24;
 
@@ -165,9 +168,8 @@ impl StoreWriter {
                 "raise limits.annotation_bytes_max, or leave out columns with tables.annotations",
             ));
         }
-        // Once there is a file, the buffer only makes its writes large.
         if self.buffer.len() > self.limits.memory_bytes_max
-            || self.file.is_some() && self.buffer.len() >= 1 << 20
+            || self.file.is_some() && self.buffer.len() >= WRITE_BYTES
         {
             self.spill()?;
         }
@@ -192,7 +194,7 @@ impl StoreWriter {
         })?;
         self.file_bytes += self.buffer.len() as u64;
         self.buffer.clear();
-        self.buffer.shrink_to(1 << 20);
+        self.buffer.shrink_to(WRITE_BYTES);
         Ok(())
     }
 

@@ -146,7 +146,7 @@ impl Drop for FeatureEngine {
     }
 }
 
-/// The record batches of some tables, in the order of the inputs. Dropping it ends the run.
+/// The record batches of some tables, in the order of the inputs. Dropping it ends the run, and waits until it has.
 pub struct FeatureStream {
     schemas: Vec<(&'static str, SchemaRef)>,
     /// `None` once all batches were taken.

@@ -54,7 +54,7 @@ impl RejectedBatches {
         }
     }
 
-    /// Adds a rejected input.
+    /// Adds a rejected input. Waits while the reader of the stream is behind.
     ///
     /// # Errors
     /// [`ErrorKind::Closed`](tapeloop::ErrorKind::Closed) if the reader of the batches has ended.
@@ -78,7 +78,7 @@ impl RejectedBatches {
         }
     }
 
-    /// Sends the last rows.
+    /// Sends the last rows. Waits while the reader of the stream is behind.
     ///
     /// # Errors
     /// [`ErrorKind::Closed`](tapeloop::ErrorKind::Closed) if the reader of the batches has ended.

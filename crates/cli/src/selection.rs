@@ -51,8 +51,8 @@ pub fn worker(config: &Config, choice: Choice) -> Result<Selected> {
     Ok(started.pop().expect("a device was named"))
 }
 
-/// Starts a worker process for each device, all at the same time: a driver takes long to start. The
-/// error is that of the first device with one.
+/// Starts a worker process for each device, all at the same time, and waits for all: a driver takes long to
+/// start. The error is that of the first device with one.
 #[cfg(target_os = "linux")]
 fn start_workers(
     config: &Config,

@@ -162,7 +162,8 @@ pub struct Interrupted {
 ///
 /// # Errors
 /// [`ErrorKind::Usage`](tapeloop::ErrorKind::Usage): the folder has the results of another config, a
-/// complete part was changed or is gone, or another run writes here.
+/// complete part was changed or is gone, or another run writes here. [`ErrorKind::Io`](tapeloop::ErrorKind::Io):
+/// results of an earlier run, which were to be moved, cannot be.
 pub fn find(named: &Path, header: &Json) -> Result<Found> {
     let place = || shown(named);
     if !named.is_dir() {

@@ -17,7 +17,7 @@ use tapeloop::error::{Error, ErrorKind, Result};
 /// A record batch, and the name of its table.
 pub type TableBatch = (&'static str, RecordBatch);
 
-/// Sends a record batch of a table to the reader.
+/// Sends a record batch of a table to the reader. Waits while the reader is behind.
 ///
 /// # Errors
 /// [`ErrorKind::Closed`] if the reader has ended.

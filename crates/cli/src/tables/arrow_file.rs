@@ -43,8 +43,10 @@ pub(super) struct ArrowFile {
 /// The texts of a column so far.
 #[derive(Default)]
 struct FileDictionary {
+    /// The index of each text in `texts`.
     keys: HashMap<Arc<str>, i32>,
     texts: Vec<Arc<str>>,
+    /// Bytes of all texts.
     bytes: usize,
 }
 

@@ -198,7 +198,9 @@ pub(super) struct IpcFile {
     schema: SchemaRef,
     encoding: Encoding,
     tracker: DictionaryTracker,
+    /// Bytes that were written.
     bytes: usize,
+    /// Where the record batches are, for the footer.
     batches: Vec<Block>,
 }
 

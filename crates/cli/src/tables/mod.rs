@@ -131,6 +131,7 @@ pub struct Tables {
     cores: CoreTime,
     /// Residues and variants of structures that have been appended since rows were gathered.
     rows_held: usize,
+    /// With so many, all tables gather their rows.
     rows_held_max: usize,
     part: Option<OpenPart>,
     /// Whether the part before it is on its way to the disk.
@@ -248,8 +249,8 @@ impl Tables {
     }
 
     /// Goes to the input `ordinal`, and starts a part if the open one is full, which reaches the disk
-    /// meanwhile. Call this for each ordinal in ascending order, rejected inputs included, and for each
-    /// structure of an input.
+    /// meanwhile. Waits for the part before that one. Call this for each ordinal in ascending order,
+    /// rejected inputs included, and for each structure of an input.
     ///
     /// # Errors
     /// [`ErrorKind::Io`](tapeloop::ErrorKind::Io) if a file cannot be written.
@@ -271,7 +272,8 @@ impl Tables {
         Ok(())
     }
 
-    /// Appends a structure to the open part, without its variants, and returns it.
+    /// Appends a structure to the open part, without its variants, and returns it. Waits while the pool is behind
+    /// with row groups.
     ///
     /// # Errors
     /// [`ErrorKind::Io`](tapeloop::ErrorKind::Io) if a file cannot be written.
@@ -293,7 +295,7 @@ impl Tables {
         tables.any(|table| table.kind == OutputTable::Variants)
     }
 
-    /// Appends some variants of a structure, which was appended last.
+    /// Appends some variants of a structure, which was appended last. Waits as [`Tables::append`] does.
     ///
     /// # Errors
     /// [`ErrorKind::Io`](tapeloop::ErrorKind::Io) if a file cannot be written.
@@ -413,7 +415,8 @@ impl Tables {
         Ok(true)
     }
 
-    /// Finishes the last part, and returns the number of parts and the columns' statistics.
+    /// Finishes the last part, waits until it is on the disk, and returns the number of parts and the columns'
+    /// statistics.
     /// Without any input there is one part without rows, so that a reader finds the columns.
     ///
     /// # Errors

@@ -98,8 +98,8 @@ pub(super) struct Encoded<T> {
     pub(super) statistics: Vec<(usize, ValueStatistics)>,
 }
 
-/// A file that is being written, on a thread of its own. Dropping it before it is published removes
-/// it.
+/// A file that is being written, on a thread of its own. Dropping it before it is published waits for the
+/// thread's step, and removes the file.
 pub(super) struct PartFile {
     /// To the thread; `None` to end it.
     steps: Option<Sender<PartStep>>,
@@ -143,7 +143,8 @@ impl PartFile {
         self.step(PartStep::Group(group))
     }
 
-    /// Has the last row groups and the end of the file written, and does not wait for it.
+    /// Has the last row groups and the end of the file written. Waits until the thread takes the step, and not for
+    /// the writing.
     ///
     /// # Errors
     /// A row group cannot be encoded or written.

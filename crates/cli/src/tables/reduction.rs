@@ -11,6 +11,7 @@ use tapeloop::features::{Column as Values, ColumnKind, NULL_COUNT, TableName};
 /// Where the values of a reduction come from.
 #[derive(Clone, Copy)]
 pub(super) struct ReducedColumn {
+    /// The table of the rows: chains or structures.
     pub(super) table: TableName,
     /// The column's index among the features' columns of residues.
     pub(super) index: usize,

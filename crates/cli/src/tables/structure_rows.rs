@@ -29,6 +29,7 @@ pub struct StructureRows {
     interaction_rows: Option<InteractionRows>,
     /// The indices of both atoms of each bridge of water.
     water_bridges: [Vec<i32>; 2],
+    /// The number of atoms of polymers.
     pub(super) atoms: u32,
     /// The number of atoms of each ligand.
     pub(super) ligand_atoms: Vec<u32>,

@@ -105,7 +105,7 @@ impl WrittenTable {
         Ok(())
     }
 
-    /// Appends a structure, and returns whether a row group ended.
+    /// Appends a structure, and returns whether a row group ended, which waits as [`PartFile::write_group`] does.
     pub(super) fn append(&mut self, record: &Arc<StructureRows>) -> Result<bool> {
         let mut is_flushed = false;
         let mut text = record.text_bytes_max(self.kind);

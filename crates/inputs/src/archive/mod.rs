@@ -216,7 +216,8 @@ impl Archive {
     /// Goes to the next member that is to be read. Others are added to `skipped`. `None` is the end.
     ///
     /// # Errors
-    /// Of kind `Input`, or `Io` if the file cannot be read: the archive is damaged. The rest of it is not read.
+    /// Of kind `Input`, or `Io` if the file cannot be read: the archive is damaged. `Capacity`: it unpacks to too
+    /// many times its size, or the names of a record batch are over a limit. The rest of it is not read.
     pub(super) fn next(&mut self, skipped: &mut Skipped) -> Option<Result<Member>> {
         match self {
             Archive::Tar(tar) => tar.next(skipped).transpose(),
@@ -225,11 +226,12 @@ impl Archive {
         }
     }
 
-    /// The content of the member that [`Archive::next`] returned last, which is at `place`.
+    /// The content of the member that [`Archive::next`] returned last, which is at `place`. Waits for memory of the
+    /// budget.
     ///
     /// # Errors
-    /// Of kind `Input`, or `Capacity` for a record batch over a limit: the member cannot be read; the next ones
-    /// may be.
+    /// Of kind `Input`, or `Capacity` for a member or a record batch over a limit: the member cannot be read; the
+    /// next ones may be.
     pub(super) fn content(&mut self, place: Result<MemberPlace>) -> Result<Content> {
         match (place?, self) {
             (MemberPlace::Zip(member), _) => Ok(Content::Zip(member)),

@@ -408,7 +408,8 @@ impl PackedColumns {
         };
         let range = lists.range(row);
         if range.len() > CHANNELS_MAX {
-            Err(damaged_error("it has more than 1000 annotations"))
+            let defect = format!("it has more than {CHANNELS_MAX} annotations");
+            Err(damaged_error(&defect))
         } else {
             range.map(channel).collect()
         }
@@ -427,9 +428,7 @@ impl PackedColumns {
                 .iter()
                 .find(|check| check.name() == checks.value(index));
             if first.value(index).len() > FINDING_BYTES_MAX {
-                return Err(damaged_error(
-                    "the place of a finding has too many characters",
-                ));
+                return Err(damaged_error("the place of a finding has too many bytes"));
             }
             if let Some(&check) = check {
                 findings.add(check, counts.value(index), || first.value(index).to_owned());

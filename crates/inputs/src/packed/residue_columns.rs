@@ -169,7 +169,7 @@ impl ResidueColumns {
     }
 
     /// Puts the residues of a row into `structure`, whose chains, accessions and atoms are there.
-    /// All of its atoms but `loose` belong to residues.
+    /// `loose` of its atoms belong to no residue.
     ///
     /// # Errors
     /// Of kind `Input`: a residue refers to a chain, an atom or an accession that the structure lacks, or a name
