@@ -20,6 +20,7 @@ impl<W: Workload> Engine<W> {
     /// The engine with the batches that the device still works on; in a child of the process that made it,
     /// the engine.
     pub fn shutdown(self, timeout: Duration) -> Result<(), Unfinished<W>> {
+        let timeout = permitted(timeout);
         self.close();
         if !self.is_in_child() {
             self.dispatcher().close();
@@ -29,7 +30,11 @@ impl<W: Workload> Engine<W> {
             Err(unfinished) if unfinished.0.is_in_child() => return Err(unfinished),
             Err(unfinished) => unfinished,
         };
-        let message = format!("the engine was shut down, and not done after {timeout:?}");
+        let message = if timeout.is_zero() {
+            "the engine was shut down without a wait".to_owned()
+        } else {
+            format!("the engine was shut down, and not done after {timeout:?}")
+        };
         let reason = Error::new(ErrorKind::Closed, message);
         unfinished.0.dispatcher().end_and_answer_waiting(reason);
         Err(unfinished)
@@ -41,12 +46,7 @@ impl<W: Workload> Engine<W> {
         let start = Instant::now();
         let (dispatcher, shared) = (self.dispatcher(), self.shared());
         let backoff = Backoff::new(start);
-        // The threads may wait for this one.
-        let timeout = if is_inside_any() || runs_twin() {
-            Duration::ZERO
-        } else {
-            timeout
-        };
+        let timeout = permitted(timeout);
         let has_ended = |thread: &JoinHandle<()>| thread.is_finished();
         let is_over = || self.threads.iter().all(has_ended) && dispatcher.ends_timer();
         if !shared.ended.process().is_current() {
@@ -66,6 +66,15 @@ impl<W: Workload> Engine<W> {
         }
         self.is_unfinished = false;
         Ok(())
+    }
+}
+
+/// `timeout`, or zero in the engine's own code, as the engine's threads may wait for this one.
+fn permitted(timeout: Duration) -> Duration {
+    if is_inside_any() || runs_twin() {
+        Duration::ZERO
+    } else {
+        timeout
     }
 }
 

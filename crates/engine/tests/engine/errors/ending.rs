@@ -120,6 +120,25 @@ fn a_shutdown_that_is_not_done_in_time_answers_what_has_no_slot_and_returns_the_
 }
 
 #[test]
+fn a_shutdown_within_an_engine_s_code_does_not_claim_to_have_waited() {
+    let (engine, gate) = gate::engine(&gate::config());
+    let held = gate.occupy(&engine, 10);
+    let waiting = engine.submit(vec![1.0; 10]).unwrap();
+    let engine = Mutex::new(Some(engine));
+    let workload = AddOne::with(move |_| {
+        let engine = engine.lock().unwrap().take().unwrap();
+        drop(engine.shutdown(Duration::from_secs(60)).unwrap_err());
+        Ok(())
+    });
+    let outer = Engine::new(workload, &[cpu()], pool(), &config()).unwrap();
+    assert_eq!(ask(&outer, number(1)).unwrap(), 2);
+    let error = waiting.wait().unwrap().result.unwrap_err();
+    assert!(error.to_string().contains("without a wait"), "{error}");
+    gate.open();
+    assert!(held.wait().unwrap().result.is_ok());
+}
+
+#[test]
 fn what_a_shutdown_has_left_ends_by_itself_when_it_is_dropped() {
     let (engine, gate) = gate::engine(&gate::config());
     let ended = engine.until_ended();
