@@ -93,8 +93,8 @@ pub struct EngineConfig {
     pub memory_bytes_max: Option<u64>,
     /// How to wait for the device.
     pub wait: Wait,
-    /// The largest number of restarts of supervised devices, starts that failed because the new
-    /// process ended included.
+    /// The largest number of restarts of all supervised devices together, starts that failed because
+    /// the new process ended included.
     pub restarts_max: u64,
     /// Which batches a timeline samples; `None` for no timeline, which costs nothing.
     pub timeline: Option<TimelineConfig>,

@@ -249,7 +249,8 @@ fn is_loss(error: &Error) -> bool {
 /// open counts as a restart, and is tried again.
 ///
 /// # Errors
-/// [`ErrorKind::Unavailable`] if the device cannot be restarted, or was `restarts_max` times.
+/// [`ErrorKind::Unavailable`] if the device cannot be restarted, or all devices together were
+/// `restarts_max` times.
 pub(super) fn restart_if_lost(
     backend: &dyn Backend,
     counters: &EngineCounters,
@@ -268,9 +269,9 @@ pub(super) fn restart_if_lost(
         // Looked at after the start: before it, it is not known whether the device was lost.
         let restarts = &counters.finished.restarts;
         if restarts.load(Relaxed) >= restarts_max {
-            let message = format!("the device was restarted {restarts_max} times");
+            let message = format!("devices were restarted {restarts_max} times");
             return Err(Error::new(ErrorKind::Unavailable, message)
-                .fix("see the log for what it was lost with, or raise restarts_max"));
+                .fix("see the log for what they were lost with, or raise restarts_max"));
         }
         add(restarts, 1);
         match unstarted {
