@@ -16,6 +16,7 @@ use crate::record::{BufferDecl, Image, Kernel, Twin, TwinCode};
 use crossbeam_channel::{Sender, bounded, unbounded};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::retry_on_intr;
 use rustix::process::{Signal, getpid, kill_process};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -181,19 +182,28 @@ fn start_pool(threads: usize) -> Result<ThreadPool> {
 /// end must not hold the device. [`thread_error`] if the thread that watches it cannot be started.
 fn die_with(socket: OwnedFd) -> Result<()> {
     let watch = move || {
-        let mut ends = [PollFd::new(&socket, PollFlags::empty())];
-        while poll(&mut ends, None).is_ok() {
-            if ends[0]
-                .revents()
-                .intersects(PollFlags::HUP | PollFlags::ERR)
-            {
-                // No process is refused to kill itself.
-                let _ = kill_process(getpid(), Signal::KILL);
-            }
+        if wait_for_close(&socket) {
+            // No process is refused to kill itself.
+            let _ = kill_process(getpid(), Signal::KILL);
         }
     };
     let started = thread("tapeloop-watch").spawn(watch);
     started.map(drop).map_err(thread_error)
+}
+
+/// Waits until the other end closes the connection. Returns false if the socket cannot be watched.
+fn wait_for_close(socket: &OwnedFd) -> bool {
+    let closed = PollFlags::HUP | PollFlags::ERR;
+    let mut ends = [PollFd::new(socket, PollFlags::empty())];
+    loop {
+        // A handler of the program's signals may run on this thread and interrupt the call.
+        if retry_on_intr(|| poll(&mut ends, None)).is_err() {
+            return false;
+        }
+        if ends[0].revents().intersects(closed) {
+            return true;
+        }
+    }
 }
 
 /// An open slot, and the thread that polls it.
@@ -522,5 +532,28 @@ mod tests {
         };
         assert_eq!(error.kind(), ErrorKind::Kernel);
         assert_eq!(error.message(), "compiling the kernels panicked: made up");
+    }
+
+    #[test]
+    fn a_signal_that_the_program_handles_does_not_end_the_watch() {
+        extern "C" fn handle(_: libc::c_int) {}
+        // SAFETY: the handler does nothing, and no other test uses the signal.
+        unsafe { libc::signal(libc::SIGUSR2, handle as *const () as libc::sighandler_t) };
+        let (near, far) = UnixStream::pair().unwrap();
+        let (sender, started) = bounded(1);
+        let watch = std::thread::spawn(move || {
+            // SAFETY: it has no preconditions.
+            sender.send(unsafe { libc::pthread_self() }).unwrap();
+            wait_for_close(&near.into())
+        });
+        let thread = started.recv().unwrap();
+        for _ in 0..20 {
+            std::thread::sleep(Duration::from_millis(5));
+            // SAFETY: the thread has not been joined.
+            unsafe { libc::pthread_kill(thread, libc::SIGUSR2) };
+        }
+        assert!(!watch.is_finished());
+        drop(far);
+        assert!(watch.join().unwrap());
     }
 }
