@@ -247,7 +247,8 @@ impl Bindings {
         self.check_handle::<T>(buffer.id())?;
         let decl = &self.recording.buffers()[buffer.id().index()];
         if mapped && !is_mappable(&self.recording, buffer.id()) {
-            let message = "only a buffer that a single launch reads, or writes, can be mapped";
+            let message = "only a buffer that a single launch reads, or writes, and visits once in each \
+                           element, can be mapped";
             return Err(Error::usage(message).within(buffer_place(&decl.name)));
         }
         self.buffers[buffer.id().index()].is_mapped = mapped;
@@ -378,7 +379,10 @@ impl Bindings {
         if decl.is_some_and(|decl| decl.dtype == T::DTYPE) {
             Ok(())
         } else {
-            Err(Error::usage("the buffer is of another recording"))
+            let dtype = T::DTYPE;
+            let message =
+                format!("the buffer is of another recording, or has no {dtype:?} elements");
+            Err(Error::usage(message))
         }
     }
 
