@@ -21,7 +21,7 @@ pub(super) struct Store {
     parked: Vec<Allocation>,
     /// The buffers that are alive, if tracked.
     live: BTreeMap<u64, LiveAllocation>,
-    /// The next number for a buffer, or for a free allocation.
+    /// The last number that a buffer or a free allocation got. Smaller numbers are older.
     number: u64,
     /// Whether the pool is closed: no allocation is kept for reuse.
     is_closed: bool,

@@ -98,7 +98,8 @@ impl<W: Workload> Pipeline<W> {
         })
     }
 
-    /// Submits an item and returns its number, counted from 0.
+    /// Submits an item and returns its number, counted from 0. Waits for nothing unless a supervised
+    /// device was lost, like [`Pipeline::poll`].
     ///
     /// # Errors
     /// The item, with the reason why it was not taken: [`TrySubmitError::Full`] while a closed batch waits
@@ -175,7 +176,8 @@ impl<W: Workload> Pipeline<W> {
     }
 
     /// Closes the open batch if it is due, and returns one finished item with the number that
-    /// [`Pipeline::submit`] gave it. Polls every batch in flight if no item is ready.
+    /// [`Pipeline::submit`] gave it. Polls every batch in flight if no item is ready. Waits only if a
+    /// supervised device was lost: until it is restarted, and its batches have run again.
     pub fn poll(&mut self) -> Option<(u64, Completion<W>)> {
         self.poll_at(Instant::now())
     }

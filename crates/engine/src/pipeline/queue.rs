@@ -98,7 +98,7 @@ struct OrderedRun<W: Workload> {
 
 /// What became of items that were cancelled.
 pub(super) enum Cancelled<W: Workload> {
-    /// The items stay: their batch has a slot, or they have expired.
+    /// The items stay: their batch has a slot, or had one on a device that was lost, or they have expired.
     Late,
     /// The items were taken out of their batch.
     Taken,

@@ -192,7 +192,7 @@ impl Replaceable {
 
     /// Gives the buffers that `write` takes the contents that it writes, and passes the new version to `set`,
     /// after which no batch gets the current one. `set` runs none of the embedder's code. `is_lost` tells which
-    /// devices are not used any more.
+    /// devices are not used any more. Waits for the batches that use the copies which it fills.
     ///
     /// # Errors
     /// The errors of `write`, of [`Backend::refill`], and of an engine that ends meanwhile. The contents are then

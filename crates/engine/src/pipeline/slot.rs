@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 use tracing::debug_span;
 
 /// How long the device may refuse the fence of a failed batch, as it does while another thread
-/// captures a graph; also the least time that [`Slot::take_loss`] waits.
+/// captures a graph; also the least timeout of [`Slot::take_loss`].
 const FENCE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The pause before a refused fence is tried again, so that a thread that waits leaves its core to others.

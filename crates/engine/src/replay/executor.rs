@@ -121,7 +121,8 @@ impl Executor {
     }
 
     /// Gives one batch that spans `live` to the slot, and a fence behind it. It runs in `bucket`,
-    /// or in a larger one if the device refuses the graph.
+    /// or in a larger one if the device refuses the graph. Waits for the device only for a batch that runs
+    /// twice ([`Policy::verify`]), and for the first run of a library call that is then captured.
     ///
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a bucket that does not exist or does not

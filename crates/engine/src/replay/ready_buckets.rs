@@ -205,7 +205,7 @@ impl ReadyBuckets {
     }
 
     /// Makes a bucket ready before its first batch. If the capture failed and the policy has a
-    /// fallback, the graph is left to that batch.
+    /// fallback, that batch makes the bucket ready in place of this, and the graph is tried again later.
     fn warm(&mut self, slot: &mut dyn DeviceSlot, bucket: usize) -> Result<()> {
         let has_fallback = self.policy.fallback == Fallback::Launches;
         match self.make(slot, bucket, self.policy.mode) {

@@ -136,10 +136,11 @@ pub struct WorkerBackend {
 }
 
 impl WorkerBackend {
-    /// Starts a worker, which opens its device.
+    /// Starts a worker, and waits until it has opened its device.
     ///
     /// # Errors
-    /// [`ErrorKind::Unavailable`] for a program that is not a worker; [`ErrorKind::Usage`] in a
+    /// [`ErrorKind::Unavailable`] for a program that cannot be started or is not a worker;
+    /// [`ErrorKind::Io`] if the worker's socket or its output cannot be made; [`ErrorKind::Usage`] in a
     /// process that was started as a worker, and has to call [`serve`]; the error that the worker
     /// reports for its device.
     pub fn open(options: WorkerOptions) -> Result<WorkerBackend> {

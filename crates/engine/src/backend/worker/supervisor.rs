@@ -51,12 +51,14 @@ struct SupervisorCore {
 }
 
 impl Supervisor {
-    /// Starts the first worker. One that another process kills meanwhile is restarted,
-    /// [`FIRST_STARTS_MAX`] times in all. One that ends otherwise is not: most likely it is another program.
+    /// Starts the first worker, and waits until its device is open. If another process kills it meanwhile,
+    /// the next is started, up to [`FIRST_STARTS_MAX`] in all. One that ends otherwise is not replaced:
+    /// most likely it is another program.
     ///
     /// # Errors
-    /// [`ErrorKind::Unavailable`] for a program that is not a worker, and for one that ends or is
-    /// killed while it starts; the error that the worker reports for its device.
+    /// [`ErrorKind::Unavailable`] for a program that cannot be started or is not a worker, and for one
+    /// that ends or is killed while it starts; [`ErrorKind::Io`] if its socket or its output cannot be
+    /// made; the error that the worker reports for its device.
     pub(super) fn start(options: WorkerOptions) -> Result<(Arc<Supervisor>, WorkerDevice)> {
         let workers = Workers::new(END_TIMEOUT);
         let restart_state = RestartState::default();
@@ -207,7 +209,7 @@ impl Supervisor {
         self.exchange(&mut *self.core()?, request)
     }
 
-    /// Asks the worker of this generation.
+    /// Asks the worker of this generation, and waits for its reply.
     ///
     /// # Errors
     /// The loss of that worker, also if another one has started since.
@@ -243,7 +245,7 @@ impl Supervisor {
         })
     }
 
-    /// Opens the slots of a group, whose numbers it fills in and returns.
+    /// Opens the slots of a group, whose numbers it fills in and returns. Waits for the worker.
     pub(super) fn open_slots(&self, mut group: SlotGroup, count: usize) -> Result<Vec<u32>> {
         let mut core = self.core()?;
         let numbers = core.restart_state.free_slots(count)?;
@@ -265,7 +267,7 @@ impl Supervisor {
         self.free_unused(&mut core);
     }
 
-    /// Has the worker make a graph, or change `into`, and keeps `spec` for a restart. Frees allocations that
+    /// Has the worker make a graph, or change `into`, waits for it, and keeps `spec` for a restart. Frees allocations that
     /// only the changed graph used. After an error the graph is as it was.
     pub(super) fn build(
         &self,
@@ -299,7 +301,7 @@ impl Supervisor {
         Ok((graph, built))
     }
 
-    /// Has the worker change the parameters of a node, and keeps them for a restart. Frees allocations that
+    /// Has the worker change the parameters of a node, waits for it, and keeps them for a restart. Frees allocations that
     /// only the node used. After an error the node is as it was.
     pub(super) fn set_params(&self, slot: u32, graph: GraphId, node: usize, op: &Op) -> Result<()> {
         let mut core = self.core()?;
@@ -344,7 +346,8 @@ impl Supervisor {
         error
     }
 
-    /// Starts another worker in place of a lost one. Returns whether it had to.
+    /// Starts another worker in place of a lost one. Returns whether it had to. Waits until the old process
+    /// has ended, and the new one has opened its device.
     ///
     /// # Errors
     /// [`ErrorKind::Unavailable`] if the old process does not end, [`ErrorKind::Worker`]

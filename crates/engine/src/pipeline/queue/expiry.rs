@@ -34,7 +34,7 @@ impl<W: Workload> Queue<W> {
         self.expires_at
     }
 
-    /// Answers the items that have expired at `now` and have no slot. Takes batches out that are empty then.
+    /// Answers the items that have expired at `now` and have had no slot. Takes batches out that are empty then.
     pub(in crate::pipeline) fn expire(
         &mut self,
         shared: &Shared<W>,

@@ -8,8 +8,8 @@ use crate::error::Result;
 use std::sync::Arc;
 
 impl Supervisor {
-    /// Takes an allocation with these contents in this worker and in all later ones. After an error
-    /// of the device the worker does not keep it.
+    /// Takes an allocation with these contents in this worker, for which it waits, and in all later ones.
+    /// After an error of the device the worker does not keep it.
     pub(in super::super) fn allocate_filled(
         self: &Arc<Self>,
         key: AllocationKey,
@@ -37,8 +37,8 @@ impl Supervisor {
         Ok(memory.read_only())
     }
 
-    /// Gives an allocation other contents of the same size in this worker and in all later ones. If
-    /// this worker is lost, the next one gets them. An error of the copy that leaves the worker
+    /// Gives an allocation other contents of the same size in this worker, for which it waits, and in all
+    /// later ones. If this worker is lost, the next one gets them. An error of the copy that leaves the worker
     /// alive is returned, and nothing is kept.
     pub(in super::super) fn refill(&self, address: u64, contents: &Arc<Contents>) -> Result<()> {
         let mut core = self.core()?;

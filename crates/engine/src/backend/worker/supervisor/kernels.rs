@@ -9,7 +9,7 @@ use crate::record::{DeviceCode, Image, Kernel};
 use std::sync::Arc;
 
 impl Supervisor {
-    /// Sends the worker the images that it does not have, and has it compile them.
+    /// Sends the worker the images that it does not have, has it compile them, and waits for that.
     pub(in super::super) fn prepare(&self, images: &[Arc<Image>]) -> Result<()> {
         let mut core = self.core()?;
         let known = core.restart_state.images.len();
@@ -46,7 +46,7 @@ impl Supervisor {
         Ok(core.restart_state.images.len() - 1)
     }
 
-    /// Has the worker load a kernel, whose image it is sent first. One that it has loaded before
+    /// Has the worker load a kernel, whose image it is sent first, and waits for it. One that it has loaded before
     /// keeps its id.
     ///
     /// # Errors
