@@ -19,7 +19,7 @@ const END_MAX: Duration = Duration::from_secs(5);
 
 const ENDED: &str = "the program has ended";
 
-/// A reference program that runs.
+/// A reference program that runs. Dropping it waits until the program has ended, 5 s at most.
 pub struct ReferenceProgram {
     name: String,
     child: Child,
@@ -40,7 +40,7 @@ pub enum Answer {
 }
 
 impl ReferenceProgram {
-    /// Starts a program and reads its greeting. A thread reads its output, so that waiting can end.
+    /// Starts a program and waits for its greeting. A thread reads its output, so that waiting can end.
     ///
     /// # Errors
     /// [`ErrorKind::Io`] for a program that does not start or does not greet, [`ErrorKind::Config`]
@@ -63,8 +63,11 @@ impl ReferenceProgram {
             return Err(Error::new(ErrorKind::Io, "the program has no output")).within(place);
         };
         let reading = move || {
-            for line in BufReader::new(stdout).lines().map_while(|line| line.ok()) {
-                if sender.send(line).is_err() {
+            let lines = BufReader::new(stdout).split(b'\n');
+            for line in lines.map_while(|line| line.ok()) {
+                // Text of another encoding is an answer too, and not the end of the program.
+                let line = String::from_utf8_lossy(line.strip_suffix(b"\r").unwrap_or(&line));
+                if sender.send(line.into_owned()).is_err() {
                     break;
                 }
             }
@@ -223,6 +226,15 @@ mod tests {
         assert_eq!(program.ask("more"), Answer::Not("not that".to_owned()));
         assert_eq!(program.ask("again"), Answer::Not(ENDED.to_owned()));
         assert_eq!(program.ask("again").number("period_ns"), None);
+    }
+
+    #[test]
+    fn an_answer_that_is_no_utf_8_does_not_end_the_program() {
+        let script =
+            "echo hello name=a; read line; printf 'no reason=\\377\\n'; read line; echo ok n=1";
+        let mut program = shell(script).unwrap();
+        assert_eq!(program.ask("one"), Answer::Not("\u{fffd}".to_owned()));
+        assert_eq!(program.ask("two").number("n"), Some(1.0));
     }
 
     #[test]
