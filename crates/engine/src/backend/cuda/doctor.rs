@@ -7,6 +7,7 @@ use super::memory::size_text;
 use super::nvrtc::Nvrtc;
 use crate::backend::doctor::{Finding, KernelBuild, Status};
 use crate::backend::{CudaOptions, DeviceEntry, KernelCache, NvrtcLibrary};
+use crate::error::Result;
 
 /// Looks at everything that a GPU run needs: driver, devices, compiled kernels, NVRTC and the cache
 /// of kernels. Opens the libraries, takes a context on each device, and writes a file into the
@@ -110,18 +111,21 @@ fn embedded(kernels: KernelBuild<'_>, capabilities: &[(u32, u32)]) -> Finding {
 /// Whether NVRTC can be opened. Only a build without nvcc needs it for the built-in kernels.
 fn nvrtc(options: &CudaOptions, kernels: KernelBuild<'_>) -> Finding {
     let driver_version = driver::library().and_then(|library| driver::version(library).ok());
-    match Nvrtc::open(
-        options.nvrtc.as_ref().map(NvrtcLibrary::path),
-        driver_version.unwrap_or(0),
-    ) {
+    let named = options.nvrtc.as_ref().map(NvrtcLibrary::path);
+    nvrtc_finding(Nvrtc::open(named, driver_version.unwrap_or(0)), kernels)
+}
+
+fn nvrtc_finding(opened: Result<Nvrtc>, kernels: KernelBuild<'_>) -> Finding {
+    match opened {
         Ok(nvrtc) => {
             let (major, minor) = nvrtc.version;
             let detail = format!("{} is version {major}.{minor}", nvrtc.path.display());
             Finding::new(Status::Good, "nvrtc", detail)
         }
         Err(error) if kernels.nvcc_version.is_empty() => Finding::of_error("nvrtc", &error),
-        Err(_) => {
-            let detail = "not found; needed only for kernels that come as source";
+        Err(error) => {
+            let why = error.message();
+            let detail = format!("{why}; it is needed only for kernels that come as source");
             Finding::new(Status::Spare, "nvrtc", detail)
         }
     }
@@ -141,5 +145,27 @@ fn cache(options: &CudaOptions) -> Finding {
             let detail = format!("{} cannot be written: {error}", dir.display());
             Finding::new(Status::Spare, "cache", detail).fix(fix)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn a_library_that_cannot_be_opened_is_named_also_where_it_is_spare() {
+        let opened = Nvrtc::open(Some(Path::new("/nowhere/libnvrtc.so")), 0);
+        let kernels = KernelBuild {
+            nvcc_version: "13.0",
+            targets: "sm_90",
+        };
+        let finding = nvrtc_finding(opened, kernels);
+        assert!(matches!(finding.status, Status::Spare));
+        assert!(
+            finding.detail.contains("/nowhere/libnvrtc.so"),
+            "{}",
+            finding.detail
+        );
     }
 }
