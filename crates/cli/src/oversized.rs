@@ -316,7 +316,9 @@ impl Oversized {
         if let Some(kernel) = self.config.features.own_kernels.first() {
             let (message, kernel) = (error.message(), kernel.name());
             let message = format!("{message}, and {kernel} runs on the GPU alone");
-            return Err(Error::new(ErrorKind::Capacity, message).fix("raise batch.residues_max"));
+            // The structure has what the batches of the others leave.
+            return Err(Error::new(ErrorKind::Capacity, message)
+                .fix("lower slots or batch.residues_max, or use a GPU with more memory"));
         }
         tracing::warn!(%error, "a large structure runs on the CPU");
         // Nothing interrupts the CPU, and a missed deadline would end the run.
