@@ -393,7 +393,7 @@ impl EarlierFacts {
     /// A setting of an earlier version under which the point was measured and which this version no longer
     /// offers; `None` if this version measures the point in the same way.
     fn removed(&self, point: &PointFacts) -> Option<&'static str> {
-        // `Space::for_work` has the build that each workload still has.
+        // `PointSpace::for_work` has the build that each workload still has.
         let removed_build = match point.workload.as_str() {
             "features" => "capture",
             _ => "explicit",

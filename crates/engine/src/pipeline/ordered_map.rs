@@ -49,8 +49,8 @@ where
         }
     }
 
-    /// Counts an item as `weight` items of the window. One that is heavier than the window is still
-    /// mapped, after the items before it.
+    /// Counts an item as `weight` items of the window, which may be exceeded by the last one: an item is
+    /// mapped as soon as those ahead of the reader weigh less than the window.
     #[must_use]
     pub fn weighing(mut self, weight: fn(&S::Item) -> usize) -> Self {
         self.weight = weight;

@@ -48,7 +48,7 @@ impl Bounds {
         }
     }
 
-    /// What both say; `newer` alone if they exclude each other, since a clock was set.
+    /// What both say; `newer` alone if they exclude each other, as after a clock was set.
     fn meet(self, newer: Bounds) -> Bounds {
         let drift = newer.at_ns.abs_diff(self.at_ns) / 1_000_000 * DRIFT_NS_PER_MS;
         let drift = drift.min(i64::MAX as u64) as i64;
