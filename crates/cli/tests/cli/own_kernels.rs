@@ -31,9 +31,16 @@ fn what_kernel_new_writes_is_refused_without_a_gpu_or_trust() {
         &["kernel", "new", str_of(&again)],
         &["near.cu", "exists", "name"],
     );
+    let half = folder.path().join("half");
+    fs::write(half.with_extension("toml"), "").unwrap();
+    fails(
+        &["kernel", "new", str_of(&half)],
+        &["half.toml", "exists", "name"],
+    );
+    assert!(!half.with_extension("cu").exists(), "of no use alone");
     for name in ["8-near", "int"] {
         let named = folder.path().join(name);
-        let refused = ["name of a function"];
+        let refused = ["name of a function", "no word of CUDA"];
         fails(&["kernel", "new", str_of(&named)], &refused);
     }
 

@@ -13,7 +13,7 @@ const CONFIG: &str = include_str!("new_kernel.toml");
 /// The name in both texts.
 const NAME: &str = "neighbours";
 
-/// Writes `NAME.cu` and `NAME.toml`, which must not exist, and returns the exit code.
+/// Writes `NAME.cu` and `NAME.toml`, neither of which may exist, and returns the exit code.
 ///
 /// # Errors
 /// [`ErrorKind::Config`](tapeloop::ErrorKind::Config) if the name is no name of a function,
@@ -37,15 +37,25 @@ pub(super) fn new_kernel(path: &Path) -> Result<u8> {
     let made = unsafe { OwnKernel::new(settings) };
     if !is_name || made.is_err() {
         return Err(
-            Error::config(format!("{name:?} is not a name of a function"))
-                .fix("use letters, digits and _, and begin with a letter"),
+            Error::config(format!("{name:?} is not a name of a function")).fix(
+                "use letters, digits and _, begin with no digit, and take no word of CUDA C++",
+            ),
         );
     }
-    for (extension, text) in [("cu", TEXT), ("toml", CONFIG)] {
+    let open = |extension, text: &'static str| {
         let path = path.with_extension(extension);
+        match open_to_write(&path, Existing::Refused) {
+            Ok(file) => Ok((path, file, text)),
+            Err(error) => Err(error.fix("give another name")),
+        }
+    };
+    let code = open("cu", TEXT)?;
+    let config = open("toml", CONFIG).inspect_err(|_| {
+        // It was made here, and is of no use alone. If it stays, the error is still that of the other.
+        let _ = std::fs::remove_file(&code.0);
+    })?;
+    for (path, mut file, text) in [code, config] {
         let text = text.replace(NAME, name);
-        let file = open_to_write(&path, Existing::Refused);
-        let mut file = file.map_err(|error| error.fix("give another name"))?;
         file.write_all(text.as_bytes()).within(|| shown(&path))?;
         say(&format!("wrote {}\n", shown(&path)));
     }
