@@ -289,7 +289,10 @@ impl FileWork<'_> {
         } else {
             Err(Error::new(
                 ErrorKind::Mismatch,
-                format!("{read} structures of {}", self.set.structures().len()),
+                format!(
+                    "{read} structures were read, and {} before: files may have changed",
+                    self.set.structures().len()
+                ),
             ))
         }
     }
