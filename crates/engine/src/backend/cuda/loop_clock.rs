@@ -48,9 +48,13 @@ impl Bounds {
         }
     }
 
-    /// What both say; `newer` alone if they exclude each other, as after a clock was set.
+    /// What both say; `newer` alone if they exclude each other, since a clock was set or drifts by more
+    /// than [`DRIFT_NS_PER_MS`].
     fn meet(self, newer: Bounds) -> Bounds {
-        let drift = newer.at_ns.abs_diff(self.at_ns) / 1_000_000 * DRIFT_NS_PER_MS;
+        // Multiplied first and rounded up: most batches of a loop are less than 1 ms apart, and their
+        // drifts add up.
+        let apart_ns = newer.at_ns.abs_diff(self.at_ns);
+        let drift = apart_ns.saturating_mul(DRIFT_NS_PER_MS).div_ceil(1_000_000);
         let drift = drift.min(i64::MAX as u64) as i64;
         let both = Bounds {
             least: newer.least.max(self.least.saturating_sub(drift)),
@@ -102,7 +106,8 @@ mod tests {
             assert_eq!(begun, 1_000 + 4_000, "the middle of what the batch says");
             clock.convert(&batch(0, 900, 100, behind));
             let (begun, ended) = clock.convert(&batch(10_000, 100, 9_000, behind));
-            assert_eq!((begun, ended), (11_000, 13_000));
+            // The bounds that were known have widened by 2 ns.
+            assert_eq!((begun, ended), (11_001, 13_001));
         }
     }
 
@@ -130,8 +135,21 @@ mod tests {
         let clock = LoopClock::default();
         clock.convert(&batch(0, 0, 0, 500));
         let second_ns = 1_000_000_000;
-        // A second later the clocks differ by up to 100 us more or less.
+        // Some 50 us more than a second later the clocks differ by up to 100,005 ns more or less.
         let (begun, _) = clock.convert(&batch(second_ns, 300_000_000, 50_000, 500));
-        assert_eq!(begun, second_ns + 1_000 - 25_000);
+        assert_eq!(begun, second_ns + 1_000 - 25_003);
+    }
+
+    #[test]
+    fn what_was_known_counts_less_after_many_batches_that_are_less_than_a_millisecond_apart() {
+        let clock = LoopClock::default();
+        clock.convert(&batch(0, 0, 0, 500));
+        // Each of these batches alone allows 600 us.
+        for number in 1..=10 {
+            clock.convert(&batch(number * 500_000, 300_000, 300_000, 500));
+        }
+        let bounds = clock.0.lock().expect("there were batches");
+        // 5.3 ms after the first batch, which allowed one value.
+        assert_eq!(bounds.most - bounds.least, 2 * 530);
     }
 }
