@@ -5,6 +5,7 @@
 //! bindings' enum lacks.
 
 use super::{Error, ErrorKind};
+use std::ops::RangeInclusive;
 
 /// One line for each code: number, name, `lost` if the context cannot be used after it, meaning,
 /// next step.
@@ -12,6 +13,12 @@ const TABLE: &str = include_str!("codes.tsv");
 
 /// `CUDA_ERROR_OUT_OF_MEMORY`.
 const OUT_OF_MEMORY: i32 = 2;
+
+/// The codes of captures of streams: `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED` to `CUDA_ERROR_TIMEOUT`.
+pub const CAPTURE_CODES: RangeInclusive<i32> = 900..=909;
+
+/// `CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE` and `CUDA_ERROR_GRAPH_RECAPTURE_FAILURE`.
+pub(super) const UPDATE_CODES: [i32; 2] = [910, 918];
 
 /// A `CUresult` with its explanation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

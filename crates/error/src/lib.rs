@@ -17,6 +17,7 @@ use std::fmt;
 /// What the other crates of tapeloop use. It may change with every version.
 #[doc(hidden)]
 pub mod internal {
+    pub use crate::driver_code::CAPTURE_CODES;
     pub use crate::later_fields::LaterFields;
     pub use crate::panics::catch;
     pub use crate::printable::{cut, excerpt, printable, printable_lines};

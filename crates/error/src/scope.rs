@@ -1,5 +1,6 @@
 //! The scope of an error.
 
+use super::driver_code::{CAPTURE_CODES, UPDATE_CODES};
 use super::{Code, ErrorKind};
 
 /// What fails because of an error, from the least to the most.
@@ -42,8 +43,10 @@ impl ErrorScope {
             ErrorKind::OutOfMemory => ErrorScope::Graph,
             ErrorKind::Device => match code {
                 Some(code) if Code::of(code).loses_context => ErrorScope::Device,
-                // Captures and updates of graphs: the stream and the context go on.
-                Some(900..=910 | 918) => ErrorScope::Graph,
+                // The stream and the context go on.
+                Some(code) if CAPTURE_CODES.contains(&code) || UPDATE_CODES.contains(&code) => {
+                    ErrorScope::Graph
+                }
                 Some(_) => ErrorScope::Batch,
                 None => ErrorScope::Device,
             },
@@ -65,7 +68,7 @@ mod tests {
             let scope = ErrorScope::for_kind(ErrorKind::Device, Some(raw));
             let is_of_device = scope == ErrorScope::Device;
             assert_eq!(is_of_device, Code::of(raw).loses_context, "code {raw}");
-            let is_of_capture = (900..=909).contains(&raw);
+            let is_of_capture = CAPTURE_CODES.contains(&raw);
             assert!(!is_of_capture || scope == ErrorScope::Graph, "code {raw}");
         }
         assert_eq!(

@@ -13,18 +13,14 @@ use tapeloop_engine::internal::Storage;
 use tapeloop_engine::internal::TwinCall;
 use tapeloop_engine::record::Kernel;
 
-const PAGE: usize = 4096;
-// Each range starts at a page.
-const _: () = assert!(PAGE.is_multiple_of(ALIGN_BYTES));
-
 /// Returns the start of an address range that no simulated memory of the process ever had, so that a stale
 /// address is never valid again.
 fn reserve_addresses(bytes: usize) -> u64 {
     // Any start would do that small numbers, taken for addresses by mistake, do not reach.
     static NEXT: AtomicU64 = AtomicU64::new(0x7f00_0000_0000);
     // Leaves a gap, so that the address past the end is not the start of other memory.
-    let room = (bytes + 1).next_multiple_of(PAGE);
-    NEXT.fetch_add(room as u64, Relaxed)
+    let room = (bytes as u64 + 1).next_multiple_of(ALIGN_BYTES as u64);
+    NEXT.fetch_add(room, Relaxed)
 }
 
 /// One side of a slot's buffer, or an allocation.

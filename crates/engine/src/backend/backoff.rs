@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 /// How long the loop keeps its core after the last event: longer than a batch of small kernels takes
 /// (`DECISIONS.md#measured`), as a sleep of Linux ends 50 us late by default.
 const SPIN: Duration = Duration::from_micros(50);
-/// A sleep is the time waited so far divided by this, which bounds how late a completion is seen.
+/// A sleep is the time waited so far divided by this, so a completion is seen at most a tenth of the wait
+/// late.
 const SLEEP_DIVISOR: u32 = 10;
 /// The longest sleep, so that the end of a long batch is not seen much later either.
 const SLEEP_MAX: Duration = Duration::from_millis(1);
@@ -68,6 +69,11 @@ pub(crate) fn receive_within<T>(receiver: &Receiver<T>, pause: Duration) -> Opti
         }
     }
 }
+
+/// Work on fewer bytes than this runs on the thread that has it: handing it to another thread takes
+/// longer. It is the bound for uploads that the CPU backend computes from, and for batches that are
+/// written or read.
+pub(crate) const HANDED_OVER_BYTES_MIN: usize = 1 << 16;
 
 /// Receives what a task of `pool` sends. A thread of the pool runs other tasks meanwhile, as the
 /// task may wait for this very thread.

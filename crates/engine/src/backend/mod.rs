@@ -41,7 +41,7 @@ pub use crate::record::device_info::DeviceInfo;
 use crate::record::{BufferDecl, Image, Kernel};
 
 pub use allocation::{Allocation, AllocationView, Space};
-pub(crate) use backoff::{Backoff, receive_helping};
+pub(crate) use backoff::{Backoff, HANDED_OVER_BYTES_MIN, receive_helping};
 #[cfg(not(loom))]
 pub(crate) use backoff::{help_until, receive_within};
 pub use compilation::Compilation;

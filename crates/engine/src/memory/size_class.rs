@@ -1,7 +1,9 @@
 //! Size classes of allocations.
 
-/// The smallest allocation in bytes: the alignment of the driver, so less saves nothing.
-const BYTES_MIN: usize = 256;
+use crate::backend::ALIGN_BYTES;
+
+/// The smallest allocation in bytes: the driver aligns allocations to it, so less saves nothing.
+const BYTES_MIN: usize = ALIGN_BYTES;
 
 /// Sizes per doubling. An allocation above the smallest size is less than a quarter larger than
 /// requested.

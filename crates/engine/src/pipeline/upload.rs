@@ -4,13 +4,10 @@
 use super::batch::{Batch, Entry, ItemLocation};
 use super::recorded::{RecordedWorkload, catch_as_input};
 use super::slot::{Filled, Filling, Free, Slot, write_header};
+use crate::backend::HANDED_OVER_BYTES_MIN;
 use crate::error::Error;
 use crate::workload::{DeviceInputs, Extent, Workload, WriteParts};
 use rayon::ThreadPool;
-
-/// Smaller batches are written and read by one thread: that takes less time than handing work to
-/// another. Also about the fewest bytes of a part.
-const PARALLEL_BYTES_MIN: usize = 1 << 16;
 
 /// Items differ in size, so equal numbers of them would keep threads waiting for the last one, here for
 /// about a quarter of a thread's share.
@@ -35,15 +32,16 @@ impl<'a> BatchThreads<'a> {
         BatchThreads { pool, parts_max }
     }
 
-    /// The number of parts of a batch of `bytes` bytes, which threads write or read at the same time.
+    /// The number of parts of a batch of `bytes` bytes, which threads write or read at the same time. A
+    /// part has on average enough bytes to be worth another thread.
     pub(super) fn parts(self, bytes: usize) -> usize {
-        self.parts_max.min(bytes / PARALLEL_BYTES_MIN).max(1)
+        self.parts_max.min(bytes / HANDED_OVER_BYTES_MIN).max(1)
     }
 }
 
 /// Whether another thread is worth its wake-up for writing or reading `bytes` bytes.
 pub(super) fn is_large(bytes: usize) -> bool {
-    bytes >= PARALLEL_BYTES_MIN
+    bytes >= HANDED_OVER_BYTES_MIN
 }
 
 /// Writes the batch into the slot, which is then ready to submit.

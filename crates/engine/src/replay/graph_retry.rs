@@ -1,6 +1,7 @@
 //! When a graph that the device refused is tried again.
 
 use crate::error::{Error, ErrorKind, ErrorScope};
+use tapeloop_error::internal::CAPTURE_CODES;
 
 /// How many batches of a bucket take another way before its graph is tried again: after the
 /// first failure, and at most. Memory may be back by then, and a failed attempt costs as much as a few
@@ -54,7 +55,9 @@ pub(super) fn is_of_graph(error: &Error) -> bool {
     kinds.contains(&error.kind()) && error.scope() < ErrorScope::Device
 }
 
-/// Whether a capture failed: the driver's codes for that are 900 to 909.
+/// Whether a capture failed.
 pub(super) fn is_of_capture(error: &Error) -> bool {
-    matches!(error.code(), Some(900..=909))
+    error
+        .code()
+        .is_some_and(|code| CAPTURE_CODES.contains(&code))
 }

@@ -7,8 +7,8 @@ use crate::backend::graphs::{Graphs, check_same_build};
 use crate::backend::storage::Storage;
 use crate::backend::twin_launch::check_words;
 use crate::backend::{
-    Addresses, Allocation, Built, Call, DeviceSlot, DeviceSlotId, GraphId, GraphSource, HostViews,
-    Op, TIMESTAMPS, Timestamps, no_timestamp, receive_helping,
+    Addresses, Allocation, Built, Call, DeviceSlot, DeviceSlotId, GraphId, GraphSource,
+    HANDED_OVER_BYTES_MIN, HostViews, Op, TIMESTAMPS, Timestamps, no_timestamp, receive_helping,
 };
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::record::{Access, BufferId};
@@ -16,10 +16,6 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use std::mem::discriminant;
 use std::sync::Arc;
 use tapeloop_error::internal::catch;
-
-/// Work with fewer bytes of uploads runs on the thread that waits for it, as handing it over takes
-/// longer: the same bound as that of batches which other threads write (`pipeline/upload.rs`).
-const POOL_BYTES_MIN: usize = 1 << 16;
 
 struct Graph {
     // Shared with launches in flight, which an update must not change.
@@ -259,7 +255,7 @@ fn takes_long(queue: &[QueuedWork]) -> bool {
         if let Op::Upload { bytes, .. } = op {
             uploaded += bytes;
         }
-        uploaded >= POOL_BYTES_MIN
+        uploaded >= HANDED_OVER_BYTES_MIN
     })
 }
 

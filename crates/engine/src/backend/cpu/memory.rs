@@ -3,7 +3,7 @@
 use crate::backend::storage::Storage;
 use crate::backend::{ALIGN_BYTES, Allocation, AllocationKey, Lease, Space};
 use crate::error::{Error, Result};
-use crate::record::{Access, BufferDecl};
+use crate::record::{Access, BUFFERS_MAX, BufferDecl};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -55,15 +55,19 @@ pub(super) fn shared_buffers(
     Ok(all)
 }
 
-/// The first address of an allocation: any multiple of 4,096 above 0 and far below [`OWN`]. Addresses
-/// are never used twice in a process.
+/// The first address of an allocation: any multiple of [`ALIGN_BYTES`] above 0 and far below [`OWN`].
+/// Addresses are never used twice in a process.
 const ALLOCATIONS_START: u64 = 1 << 32;
 
 /// The addresses of a slot's own buffers are above those of all allocations: this bit, the index of the
 /// buffer, and the offset in its bytes.
 const OWN: u64 = 1 << 63;
-/// More than a buffer has, and enough left for the indices of [`BUFFERS_MAX`](crate::record::BUFFERS_MAX).
+/// Enough for each offset in a buffer: Linux gives a process no more addresses unless it asks for them.
 const OFFSET_BITS: u32 = 48;
+const _: () = assert!(
+    BUFFERS_MAX as u64 <= OWN >> OFFSET_BITS,
+    "an index would reach the bit `OWN`"
+);
 
 /// The address of the first byte of a slot's own buffer.
 pub(super) fn own_address(index: usize) -> u64 {
@@ -81,8 +85,8 @@ pub(super) fn in_own(address: u64) -> Option<(usize, usize)> {
 pub(super) fn allocate(key: AllocationKey, space: Space, bytes: usize) -> Result<Allocation> {
     static NEXT: AtomicU64 = AtomicU64::new(ALLOCATIONS_START);
     let storage = Storage::zeroed(bytes)?;
-    // An address of its own for 0 bytes too, at a multiple of any alignment that views ask for.
-    let room = (bytes as u64 + 1).next_multiple_of(4096);
+    // An address of its own for 0 bytes too, aligned as the buffers of slots are.
+    let room = (bytes as u64 + 1).next_multiple_of(ALIGN_BYTES as u64);
     let address = NEXT.fetch_add(room, Relaxed);
     Ok(Allocation::new(
         key,

@@ -75,6 +75,7 @@ impl DriverDevice {
 
     /// The product name.
     pub(super) fn name(self) -> String {
+        // As long as the name in the runtime's `cudaDeviceProp`.
         let mut text = [0; 256];
         // SAFETY: the driver writes at most the length passed, terminator included.
         unsafe {

@@ -10,8 +10,7 @@ use crate::backend::{FunctionId, Op};
 use crate::record::{Image, Kernel};
 use std::sync::OnceLock;
 
-/// The most copies and memsets of a launch. Its arguments then take less than the 4 KiB that every
-/// device allows.
+/// The most copies and memsets of a launch, as in copies.cu, which is compiled for them.
 pub(super) const PIECES_MAX: usize = 96;
 
 /// A graph's copies and memsets become kernels up to this mean size in bytes. The device's
@@ -23,7 +22,8 @@ pub(super) const MEAN_BYTES_MAX: usize = 128 << 10;
 /// Threads of a block, as in copies.cu, which is compiled for them.
 const THREADS: u32 = 256;
 /// The bytes that a block copies at a time: four words of 16 bytes a thread, as in copies.cu.
-const CHUNK_BYTES: u64 = THREADS as u64 * 4 * 16;
+const CHUNK_BYTES: u64 = THREADS as u64 * WORDS_OF_THREAD * 16;
+const WORDS_OF_THREAD: u64 = 4;
 /// The most blocks of a launch. This many copy at the rate of the link to the host, and take 1% of an
 /// H100 from kernels that run at the same time; 128 blocks take 6%.
 const BLOCKS_MAX: u64 = 16;
@@ -33,6 +33,7 @@ const BLOCKS_MAX: u64 = 16;
 const PIECE_WORDS: usize = 4;
 const ARGS_WORDS: usize = 1 + PIECE_WORDS * PIECES_MAX;
 pub(super) const ARGS_BYTES: usize = ARGS_WORDS * size_of::<u64>();
+const _: () = assert!(ARGS_BYTES <= 4096, "every device takes 4 KiB of arguments");
 
 /// The kernel, with its code for a device of this compute capability.
 pub(super) fn kernel(capability: (u32, u32)) -> &'static Kernel {

@@ -106,7 +106,7 @@ fn read_link(devices: &Path, pci_bus_id: &str, which: &str) -> Option<PcieLink> 
         gigatransfers_per_s: field("speed")?.parse().ok()?,
         lanes: field("width")?.parse().ok()?,
     };
-    // A link that is down has no lanes, or all bits set.
+    // PCIe has links of up to 32 lanes. Linux lists one that is down with none, or with all bits set.
     (1..=32).contains(&link.lanes).then_some(link)
 }
 

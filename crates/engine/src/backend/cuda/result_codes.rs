@@ -2,6 +2,7 @@
 
 pub(super) use crate::error::Code;
 use cudarc::driver::sys::CUgraphExecUpdateResult;
+use tapeloop_error::internal::CAPTURE_CODES;
 
 /// `CUDA_SUCCESS`.
 pub(super) const SUCCESS: i32 = 0;
@@ -33,10 +34,9 @@ pub(super) const NOT_READY: i32 = 600;
 #[cfg(test)]
 pub(super) const NOT_SUPPORTED: i32 = 801;
 
-/// Whether a result is about a stream capture (`CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED` to
-/// `CUDA_ERROR_TIMEOUT`). Such a result does not concern the work that was polled.
+/// Whether a result is about a stream capture. Such a result does not concern the work that was polled.
 pub(super) fn is_of_capture(raw: i32) -> bool {
-    (900..=909).contains(&raw)
+    CAPTURE_CODES.contains(&raw)
 }
 
 /// `CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE`.

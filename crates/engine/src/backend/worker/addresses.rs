@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 
 /// The most slots of a worker. Their addresses are below those of allocations, as is asserted below.
 pub(super) const SLOTS_MAX: usize = 1024;
-/// The address space of each side of each slot, in bytes: more than the memory of any device.
-const SIDE_BYTES: u64 = 1 << 40;
+/// The address space of each side of each slot, in bytes: buffers of one side have no more, as Linux
+/// gives a process no more addresses unless it asks for them.
+const SIDE_BYTES: u64 = 1 << 48;
 
 /// The first address of an allocation. Slots have lower ones.
 pub(super) const ALLOCATIONS_START: u64 = 1 << 60;

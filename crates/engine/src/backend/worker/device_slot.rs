@@ -188,8 +188,10 @@ impl WorkerSlot {
             }
             let left = left.min(ALIVE_CHECK_INTERVAL).as_nanos();
             let timeout = futex::Timespec {
-                // The interval is below a second.
-                tv_sec: 0,
+                tv_sec: const {
+                    assert!(ALIVE_CHECK_INTERVAL.as_secs() == 0);
+                    0
+                },
                 tv_nsec: left as i64,
             };
             let word = &self.flag().done;

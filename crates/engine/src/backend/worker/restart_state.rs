@@ -7,7 +7,7 @@ use super::message::{KernelDecl, Request, Spec, WorkerReply};
 use super::supervisor::answer;
 use super::unexpected_reply_error;
 use crate::backend::graphs::Graphs;
-use crate::backend::{Compilation, Contents, Op, Priority};
+use crate::backend::{ALIGN_BYTES, Compilation, Contents, Op, Priority};
 use crate::error::{Error, Result};
 use crate::record::{BufferDecl, Image};
 use std::collections::BTreeMap;
@@ -67,9 +67,9 @@ impl RestartState {
     /// An address for an allocation, which no other has had.
     pub(super) fn free_address(&mut self, bytes: usize) -> u64 {
         let start = self.allocations_end.max(ALLOCATIONS_START);
-        // The address past the end is in no other allocation, and each starts at a multiple of any
-        // alignment that views ask for.
-        self.allocations_end = start + (bytes as u64 + 1).next_multiple_of(4096);
+        // The address past the end is in no other allocation, and each is aligned as the buffers of slots
+        // are.
+        self.allocations_end = start + (bytes as u64 + 1).next_multiple_of(ALIGN_BYTES as u64);
         start
     }
 

@@ -13,12 +13,12 @@ const LEFT: f64 = 132.0;
 const RIGHT: f64 = 1075.0;
 const ROW: f64 = 24.0;
 const ROW_STEP: f64 = 30.0;
-/// The width of a digit in a bar.
+/// The width of a digit in a bar, and the mean width of a letter in the legend.
 const DIGIT: f64 = 7.0;
 /// Where the labels of the time axis stand.
 const AXIS: f64 = 142.0;
-/// The height of a heading between rows.
-const SECTION: f64 = 14.0;
+/// The height of a heading between rows, with the margin above it.
+const SECTION: f64 = 24.0;
 
 /// A row of the section `Stages`: some kinds of spans, over all slots or those of a device.
 #[derive(Clone, Copy)]
@@ -122,10 +122,10 @@ impl Timeline {
         draw_legend(&mut svg, is_timed);
         let rows = self.rows();
         let stages = 182.0;
-        let slots = stages + 10.0 + SECTION + rows.len() as f64 * ROW_STEP;
+        let slots = stages + SECTION + rows.len() as f64 * ROW_STEP;
         let headings = match self.devices.len() {
             0 | 1 => 0.0,
-            devices => (devices - 1) as f64 * (10.0 + SECTION),
+            devices => (devices - 1) as f64 * SECTION,
         };
         let slots_drawn = self.slots.min(SLOTS_DRAWN_MAX);
         let end = slots + headings + slots_drawn as f64 * ROW_STEP;
@@ -163,7 +163,7 @@ impl Timeline {
         for slot in 0..slots_drawn {
             let device = self.device_of(slot);
             if section.is_some_and(|before| before != device) {
-                drawing.y += 10.0 + SECTION;
+                drawing.y += SECTION;
             }
             if section.replace(device) != Some(device) {
                 let of_device = self.device_title(device);
@@ -521,7 +521,7 @@ fn draw_legend(svg: &mut Svg, is_timed: bool) {
     for (kind, name) in entries.filter(|(kind, _)| is_timed || !kind.is_of_device()) {
         svg.rect(class(kind), (x, y - 12.0), (14.0, 14.0));
         svg.text(Ink::Text, (x + 20.0, y), name);
-        x += 20.0 + 7.0 * name.chars().count() as f64 + 24.0;
+        x += 20.0 + DIGIT * name.chars().count() as f64 + 24.0;
     }
 }
 
