@@ -13,7 +13,7 @@ mod tokens;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-pub use struct_layout::{StructLayout, vector, vector_bytes};
+pub use struct_layout::{PARAMETER_BYTES_MAX, StructLayout, vector, vector_bytes};
 use tokens::{Lexed, SignatureToken, TokenKind, tokens};
 
 /// What a kernel does with the memory behind a pointer.
@@ -110,8 +110,7 @@ impl fmt::Display for SignatureError {
     }
 }
 
-/// The most parameters of a kernel, so that a macro cannot make millions of them. CUDA takes up to 32,764 bytes, and
-/// so fewer than this of any type but small numbers.
+/// The most parameters of a kernel, so that a macro cannot make millions of them.
 const PARAMETERS_MAX: usize = 1024;
 
 /// How deeply structs may be nested: one that contains itself ends there.

@@ -22,9 +22,9 @@ pub struct StructLayout {
 /// takes far less.
 const BYTES_MAX: usize = 1 << 24;
 
-/// Where the last pointer of a struct ends at the most, in bytes: each pointer is listed, and CUDA takes
-/// no more bytes of parameters.
-const POINTERS_END_MAX: usize = 32_764;
+/// The most bytes of all parameters of a kernel together, which is CUDA's limit. The last pointer of a struct ends
+/// there at the most: each pointer is listed.
+pub const PARAMETER_BYTES_MAX: usize = 32_764;
 
 /// Sizes and alignments, by name, of the inner structs that have been laid out.
 type InnerLayouts = BTreeMap<String, (usize, usize)>;
@@ -189,9 +189,9 @@ impl Declarations {
                 return declarator[0].error(too_large());
             }
             if let Some(access) = declared.pointer {
-                if offset + length * bytes > POINTERS_END_MAX {
+                if offset + length * bytes > PARAMETER_BYTES_MAX {
                     let message =
-                        format!("the struct has pointers behind {POINTERS_END_MAX} bytes");
+                        format!("the struct has pointers behind {PARAMETER_BYTES_MAX} bytes");
                     return declarator[0].error(message);
                 }
                 let pointers =

@@ -7,8 +7,8 @@ use super::structure_builder::is_within;
 /// The edge of a cell is 2^11 units of 0.001 A, which no distance that is searched exceeds.
 const SHIFT: u32 = 11;
 
-/// The most points of a cell, above what molecules have. Further points are dropped, which bounds the
-/// time for hostile files.
+/// The most points of a cell: atoms as near as bonded ones, 1.2 A, fill one with 28. Further points are
+/// dropped, which bounds the time for hostile files.
 const POINTS_MAX: usize = 32;
 
 /// Points, each with a value of type `T`, by their cells.
@@ -44,6 +44,7 @@ impl<T> Cells<T> {
         xyz: [i32; 3],
         distance: i64,
     ) -> impl Iterator<Item = &([i32; 3], T)> {
+        debug_assert!(distance <= 1 << SHIFT);
         let [x, y, z] = cell_of(xyz);
         let around = (0..27).map(move |i| [x + i % 3 - 1, y + i / 3 % 3 - 1, z + i / 9 - 1]);
         let points = around.filter_map(|cell| self.0.get(&cell)).flatten();

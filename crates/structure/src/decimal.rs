@@ -5,7 +5,8 @@
 
 use std::fmt;
 
-/// The largest coordinate, in 0.001 A: 100,000 A.
+/// The largest coordinate, in 0.001 A: 100,000 A. Kernels of features subtract coordinates, and the larger
+/// ones of missing positions, in 32 bits.
 pub(super) const LIMIT_MILLI: i32 = 100_000_000;
 
 const SPACES: u64 = u64::from_le_bytes(*b"        ");
@@ -48,9 +49,9 @@ fn fixed8_unchecked(columns: u64) -> (i32, u64) {
     // Remove the point, then combine pairs of digits three times: each factor adds 10, 100 or
     // 10,000 times the higher digits, which are in the lower bytes, to those after them.
     let eight = (digits & !blank & 0xffff_ffff) << 8 | digits >> 40 << 40;
-    let two = eight.wrapping_mul(2561) >> 8 & 0x00ff_00ff_00ff_00ff;
-    let four = two.wrapping_mul(6_553_601) >> 16 & 0x0000_ffff_0000_ffff;
-    let value = (four.wrapping_mul(42_949_672_960_001) >> 32) as i32;
+    let two = eight.wrapping_mul(10 << 8 | 1) >> 8 & 0x00ff_00ff_00ff_00ff;
+    let four = two.wrapping_mul(100 << 16 | 1) >> 16 & 0x0000_ffff_0000_ffff;
+    let value = (four.wrapping_mul(10_000 << 32 | 1) >> 32) as i32;
     let negative = i32::from(sign != 0);
     ((value ^ -negative) + negative, gaps | bad_sign | bad_point)
 }

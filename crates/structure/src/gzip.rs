@@ -98,9 +98,11 @@ pub(super) fn unpack_only_member(
     text: &mut Vec<u8>,
     share: &mut BudgetShare,
 ) -> Result<bool> {
+    // The header of a member has these bytes, of which the fourth says what follows them.
+    const HEADER_BYTES: usize = 10;
     const HAS_NAME: u8 = 8;
     let name_ends = |rest: &[u8]| memchr(0, &rest[..rest.len().min(NAME_BYTES_MAX)]).is_some();
-    let is_plain = match bytes.split_at_checked(10) {
+    let is_plain = match bytes.split_at_checked(HEADER_BYTES) {
         Some((header, rest)) => match header[3] {
             0 => true,
             HAS_NAME => name_ends(rest),

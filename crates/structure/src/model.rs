@@ -409,7 +409,8 @@ impl ResidueFlags {
     /// The atoms are those of one alternate location, or of one of several components at the site.
     pub const ALTERNATE_CHOSEN: ResidueFlags = ResidueFlags(16);
 
-    const ALL: u8 = 31;
+    /// All flags.
+    pub const ALL: ResidueFlags = ResidueFlags(31);
 
     /// Whether all flags of `other` are set.
     pub const fn contains(self, other: ResidueFlags) -> bool {
@@ -433,7 +434,7 @@ impl ResidueFlags {
 
     /// The flags of [`ResidueFlags::bits`]; bits without a flag are ignored.
     pub const fn from_bits(bits: u8) -> Self {
-        ResidueFlags(bits & Self::ALL)
+        ResidueFlags(bits & Self::ALL.0)
     }
 }
 

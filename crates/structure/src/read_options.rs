@@ -72,7 +72,8 @@ pub struct ReadOptions {
     /// file describes their components itself. What both lack has it from [`Components::frequent`], from
     /// CONECT records, or from its geometry.
     pub components: Option<Components>,
-    /// The largest distance of a water from both sides of a bridge in 0.001 A, at most 5,000; 0 for no bridges.
+    /// The largest distance of a water from both sides of a bridge in 0.001 A, at most
+    /// [`WaterBridge::REACH_MAX`](super::WaterBridge::REACH_MAX); 0 for no bridges.
     /// With [`chemistry`](Self::chemistry), [`Structure::waters`](super::Structure::waters) is filled
     /// and the bridges are found ([`Chemistry::water_bridges`](super::Chemistry::water_bridges)). Topologies have none.
     pub water_reach: u32,

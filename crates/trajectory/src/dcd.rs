@@ -136,7 +136,10 @@ impl Dcd {
             offset: 0,
         };
         let start = records.take(START_BYTES)?;
-        // The words follow `CORD`. The last says which program wrote the file: X-PLOR leaves it 0.
+        // CHARMM's array ICNTRL, after `CORD`, from 0: 1 is the step of the first frame, 2 the steps from
+        // one frame to the next, 8 the number of fixed atoms, 9 the length of a step, 10 whether frames
+        // have a cell, 11 whether they have a fourth axis, and 19 the version of the program, which X-PLOR
+        // leaves 0.
         let from_word = |word: usize| &start[4 + 4 * word..];
         let word = |number: usize| word_of(from_word(number), is_big_endian);
         let is_charmm = word(19) != 0;

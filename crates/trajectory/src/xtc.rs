@@ -11,7 +11,7 @@ use tapeloop_error::{Error, Result};
 use tapeloop_files::quietly;
 use tapeloop_structure::{Frame, Structure, Topology};
 
-/// Bytes of the header of a frame: the magic number, atoms, step, time, box, and atoms again.
+/// Bytes of the header of a frame.
 const HEADER_BYTES: usize = 4 * (4 + 9 + 1);
 
 /// Bytes that follow in a frame with compressed coordinates: the precision, the smallest and largest
@@ -21,7 +21,14 @@ const CODING_BYTES: usize = 4 * (1 + 3 + 3 + 1);
 /// Frames of more atoms have compressed coordinates.
 const PLAIN_ATOMS_MAX: u32 = 9;
 
-/// The most bytes of an atom: three whole numbers of 32 bits, a flag and the length of a run.
+/// The most bytes of the size of the compressed coordinates, which follows.
+const SIZE_BYTES_MAX: usize = size_of::<u64>();
+
+/// Bytes of the plain coordinates of an atom.
+const PLAIN_BYTES: u64 = size_of::<[f32; 3]>() as u64;
+
+/// The most bytes of an atom with compressed coordinates: three whole numbers of 32 bits, a flag and the
+/// length of a run.
 const ATOM_BYTES_MAX: u64 = 13;
 
 /// From nanometres to 0.001 A.
@@ -57,7 +64,7 @@ impl Xtc {
         }
         let name = || format!("frame {index}");
         let short = || cut_short_error(&name(), offset, self.file.bytes);
-        let mut header = [0; HEADER_BYTES + CODING_BYTES + 8];
+        let mut header = [0; HEADER_BYTES + CODING_BYTES + SIZE_BYTES_MAX];
         let here = header.len().min(left as usize);
         self.file.read(&mut header[..here], offset, &name())?;
         let word = |index: usize| header[4 * index..][..4].try_into().expect("four bytes");
@@ -73,12 +80,13 @@ impl Xtc {
             return Err(short());
         }
         check_atoms(u32::from_be_bytes(word(1)).into(), atoms)?;
+        // The words of the header: magic number, atoms, step, time, nine of the box, and atoms again.
         if word(1) != word(13) {
             return Err(damaged_error(&name(), offset, "has two numbers of atoms"));
         }
         let time = f32::from_be_bytes(word(3));
         let bytes = if atoms <= PLAIN_ATOMS_MAX {
-            HEADER_BYTES as u64 + u64::from(atoms) * 12
+            HEADER_BYTES as u64 + u64::from(atoms) * PLAIN_BYTES
         } else {
             let (size, start) = packed_size(&header[..here]).ok_or_else(short)?;
             if size > ATOM_BYTES_MAX * u64::from(atoms) {
@@ -108,7 +116,15 @@ impl Xtc {
 fn packed_size(frame: &[u8]) -> Option<(u64, u64)> {
     let offset = HEADER_BYTES + CODING_BYTES;
     let is_long = frame[..4] == Magic::XTC_2023.to_be_bytes();
-    let size = frame.get(offset..offset + if is_long { 8 } else { 4 })?;
+    let size = frame.get(
+        offset
+            ..offset
+                + if is_long {
+                    SIZE_BYTES_MAX
+                } else {
+                    size_of::<u32>()
+                },
+    )?;
     let start = (offset + size.len()) as u64;
     let size = size.iter();
     Some((

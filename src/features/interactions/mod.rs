@@ -13,11 +13,11 @@ use super::interfaces::InteractionCounts;
 use super::kernels::{
     interaction_counts, interaction_degrees, interaction_rows, interface_interactions,
 };
-use super::layout::{ATOMS, PAIR_ROOM};
+use super::layout::{ATOMS, PAIR_ROOM, REACH};
 use super::recorder::FeatureRecorder;
 use super::results::ResultBuffer;
 use crate::error::{Error, Result};
-use crate::structure::{Components, Structure};
+use crate::structure::{Components, Structure, WaterBridge};
 use crate::workload::Extent;
 pub(super) use pack::{chemistry_of, write_frames, write_roles};
 
@@ -38,11 +38,14 @@ const COUNTS: usize = constants::INTERACTION_KINDS as usize;
 const _: () = assert!(COUNTS == INTERACTION_KINDS.len());
 
 /// The largest distance of an interaction, in A, above all that programs take (docs/METHODS.md).
-/// With the offsets of two groups' centres it is within the reach of a search.
 const DISTANCE_MAX: f64 = 8.0;
+const _: () = assert!(
+    DISTANCE_MAX as u32 * 1_000 + 2 * CENTRE_MAX <= REACH,
+    "a search reaches a group whose centre is farther away than its atom"
+);
 
-/// The largest distance of a water from both sides of its bridge, in A: that of the reader.
-const WATER_BRIDGE_MAX: f64 = 5.0;
+/// The largest distance of a water from both sides of its bridge, in A.
+const WATER_BRIDGE_MAX: f64 = WaterBridge::REACH_MAX as f64 / 1000.0;
 
 /// The largest distance of a group's centre from the atom that stands for it, in 0.001 A. A group with
 /// another has atoms in wrong places, and no interaction.

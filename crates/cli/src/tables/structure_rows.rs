@@ -9,7 +9,7 @@ use arrow_buffer::BooleanBuffer;
 use std::ops::Range;
 use std::sync::Arc;
 use tapeloop::features::{Column, FeatureTable, RowKind, TableName};
-use tapeloop::structure::{Chain, Ligand, MISSING, Residue, Structure};
+use tapeloop::structure::{Chain, Ligand, MISSING, Residue, ResidueFlags, Structure};
 use tapeloop_annotations::{Joined, JoinedVariants, VariantKey, text_bytes_max};
 use tapeloop_inputs::structure_name;
 use tapeloop_structure::internal::UnobservedResidue;
@@ -477,11 +477,10 @@ impl StructureRows {
             .unwrap_or_else(|| &self.unobserved[row - residues.len()].residue)
     }
 
-    /// Which rules changed, chose or built something of a residue: the five bits of
-    /// [`ResidueFlags`](tapeloop::structure::ResidueFlags), and the next one for a C-beta that was built
-    /// although the residue is no glycine.
+    /// Which rules changed, chose or built something of a residue: the bits of [`ResidueFlags`], and the next
+    /// one for a C-beta that was built although the residue is no glycine.
     pub(super) fn flags(&self, row: usize) -> u8 {
-        const CB_BUILT: u8 = 1 << 5;
+        const CB_BUILT: u8 = ResidueFlags::ALL.bits() + 1;
         let residue = self.residue(row);
         let is_missing = residue.cb == MISSING && residue.aa != b'G';
         let has_backbone = [residue.n, residue.ca, residue.c]

@@ -9,8 +9,8 @@ use crate::error::{Error, Result};
 /// starts a new word.
 pub const WORD_BYTES: usize = size_of::<u64>();
 
-/// The largest struct in bytes, which is CUDA's limit on all parameters of a kernel together.
-pub const STRUCT_BYTES_MAX: usize = 32_764;
+/// The largest struct in bytes: CUDA's limit on all parameters of a kernel together, 32,764.
+pub const STRUCT_BYTES_MAX: usize = tapeloop_signature::PARAMETER_BYTES_MAX;
 
 /// A pointer inside a struct that a kernel takes by value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -432,7 +432,7 @@ fn read_footer(path: &Path) -> Result<(File, u64, Vec<u8>)> {
 
 /// What the verifier of a footer or of metadata allows. Flatbuffers may refer to one table or text
 /// any number of times, and each time it is decoded anew: without a limit 60 kB take a gigabyte. Writers share
-/// little, so four times the bytes are enough.
+/// little, so four times the bytes and 64 KiB are enough.
 fn verifier_options(bytes: &[u8]) -> VerifierOptions {
     VerifierOptions {
         max_tables: TABLES_MAX,

@@ -13,6 +13,7 @@ const SUFFIX: &str = ".arrow";
 /// The number of the file of a set that has this name.
 pub(super) fn number_of(name: &str) -> Option<u32> {
     let digits = name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?;
+    // `path_of` writes five digits at least.
     let are_digits = digits.len() >= 5 && digits.bytes().all(|byte| byte.is_ascii_digit());
     are_digits.then(|| digits.parse().ok())?
 }

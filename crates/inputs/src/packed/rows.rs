@@ -129,20 +129,32 @@ struct AtomBuilders {
     b_factor: Float32Builder,
 }
 
-/// The estimated size of a structure's row, without the name of its file: 19 bytes for the fields of an atom, some 70
-/// for those of a residue, 8 for those of a loose atom, 4 for a value of an annotation, 64 for the names of a chain and
-/// for a UniProt accession, and twice 64 for the fields that each row has once. Findings, which are short, are not counted.
+/// The estimated size of a structure's row in bytes, without the name of its file. Findings are short, and not
+/// counted.
 fn bytes_of(structure: &Structure) -> usize {
+    // The position, element, class, name and B factor of an atom.
+    const ATOM_BYTES: usize = 3 * 4 + 1 + 1 + 1 + 4;
+    // The fields of `ResidueBuilders`, with the offset and usual length of each text.
+    const RESIDUE_BYTES: usize = 70;
+    // The chain of a span of loose atoms, and their number.
+    const LOOSE_BYTES: usize = 4 + 4;
+    // The names of a chain, or an accession, with their offsets.
+    const NAMES_BYTES: usize = 64;
+    // The fields that a row has once, without the texts that are counted below.
+    const ROW_BYTES: usize = 128;
     let values = structure
         .channels
         .iter()
         .map(|channel| channel.values.len());
     let length = |text: &Option<Arc<str>>| text.as_ref().map_or(0, |text| text.len());
-    let name_bytes = 64 * (structure.chains.len() + structure.uniprot.len() + 2)
-        + (length(&structure.method) + length(&structure.title));
-    19 * structure.xyz.len()
-        + (70 * structure.residues.len() + 8 * structure.loose.len() + name_bytes)
-        + 4 * values.sum::<usize>()
+    ROW_BYTES
+        + length(&structure.method)
+        + length(&structure.title)
+        + NAMES_BYTES * (structure.chains.len() + structure.uniprot.len())
+        + RESIDUE_BYTES * structure.residues.len()
+        + LOOSE_BYTES * structure.loose.len()
+        + ATOM_BYTES * structure.xyz.len()
+        + size_of::<f32>() * values.sum::<usize>()
 }
 
 /// Refuses the models of one input if they are too large for a record batch.

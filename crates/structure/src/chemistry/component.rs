@@ -2,7 +2,7 @@
 
 use super::super::text8::Text8;
 use super::dictionary::DictionaryComponent;
-use super::perception::{BONDS_MAX, Molecule, Perceived};
+use super::perception::{ATOM_BONDS_MAX, Molecule, Perceived};
 use std::collections::BTreeSet;
 
 /// A bond of a component that is longer shows that the atoms are those of another compound, in A.
@@ -22,7 +22,7 @@ pub(super) struct KnownBonds {
 }
 
 /// Finds what the atoms of a residue or ligand can take part in by its component in a dictionary. `None`
-/// if an atom is not one of the component's, or has more than [`BONDS_MAX`] bonds, or bonds are far too
+/// if an atom is not one of the component's, or has more than [`ATOM_BONDS_MAX`] bonds, or bonds are far too
 /// long: it is another compound under the same name then. `links` has the number of each atom's bonds to
 /// linked ligands, whose hydrogens it lacks.
 pub(super) fn perceive_known(
@@ -73,7 +73,7 @@ pub(super) fn perceive_known(
     for bonded in &mut bonded {
         bonded.sort_unstable();
         bonded.dedup();
-        if bonded.len() > BONDS_MAX {
+        if bonded.len() > ATOM_BONDS_MAX {
             return None;
         }
     }

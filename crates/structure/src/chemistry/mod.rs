@@ -20,6 +20,7 @@ use super::text8::{Text8, text8};
 use component::perceive_known;
 pub use dictionary::Components;
 pub(super) use dictionary::{ComponentMap, DictionaryAtom, DictionaryBond, DictionaryComponent};
+pub(super) use perception::ATOM_BONDS_MAX;
 use perception::{Perceived, StatedLigandBonds, perceive};
 pub use roles::Roles;
 use std::collections::BTreeMap;

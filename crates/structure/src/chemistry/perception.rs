@@ -17,22 +17,22 @@ pub(super) struct Perceived {
     pub(super) groups: Vec<(u32, Roles, Vec<u32>)>,
 }
 
-/// A residue or ligand with more atoms has no roles, as all of them are compared.
+/// A residue or ligand with more atoms has no roles: if they are near each other, each pair of them is
+/// compared.
 const ATOMS_MAX: usize = 4_000;
 /// Atoms that are farther apart than the sum of their covalent radii and this are not bonded, in A
 /// (Open Babel).
 const BOND_TOLERANCE: f64 = 0.45;
-/// Atoms that are nearer than this, in A, are not bonded, but in one place: bonds of heavy atoms
-/// have more than 1 A.
+/// Atoms that are nearer than this, in A, are not bonded, but in one place (Open Babel).
 const BOND_MIN: f64 = 0.4;
-/// More bonds of an atom are no chemistry: atoms of a crowd have none.
-pub(super) const BONDS_MAX: usize = 8;
-/// Bonds of an atom up to which the search for rings follows a bond that a component calls aromatic: a file may
-/// state a crowd of atoms with [`BONDS_MAX`] each, which has thousands of paths. A heme's nitrogen has three.
-const RING_BONDS_MAX: usize = 4;
-/// Bonds of an atom of an aromatic ring that is found by the lengths of its bonds: an atom with four is
-/// tetrahedral.
-const FLAT_BONDS_MAX: usize = 3;
+/// An atom with more bonds is in a crowd of atoms in one place, and has none. No atom of a compound has
+/// more.
+pub(crate) const ATOM_BONDS_MAX: usize = 8;
+/// An atom with more bonds is in no ring that its component calls aromatic. It bounds the paths of the
+/// search for rings: 4 * 3^4 from an atom with this limit, and 8 * 7^4 with [`ATOM_BONDS_MAX`].
+const STATED_RING_BONDS_MAX: usize = 4;
+/// An atom with more bonds is in no ring that is aromatic by its geometry: with four it is tetrahedral.
+const FLAT_RING_BONDS_MAX: usize = 3;
 /// The atoms of an aromatic ring are within this of their plane, in A.
 const RING_PLANE: f64 = 0.1;
 /// The longest bond of an aromatic ring of C, N and O, and one with S, in A (docs/METHODS.md).
@@ -219,7 +219,7 @@ impl<'a> Molecule<'a> {
         }
         // What has too many bonds is a crowd of atoms in one place.
         let crowded: Vec<bool> = (molecule.bonded.iter())
-            .map(|bonded| bonded.len() > BONDS_MAX)
+            .map(|bonded| bonded.len() > ATOM_BONDS_MAX)
             .collect();
         for (bonded, &is_crowded) in molecule.bonded.iter_mut().zip(&crowded) {
             bonded.retain(|&other| !is_crowded && !crowded[other as usize]);
@@ -547,7 +547,7 @@ impl<'a> Molecule<'a> {
     fn may_be_aromatic(&self, one: u32, other: u32) -> bool {
         if let Some(known) = &self.known {
             if known.aromatic.contains(&[one, other]) {
-                return self.degree(one).max(self.degree(other)) <= RING_BONDS_MAX;
+                return self.degree(one).max(self.degree(other)) <= STATED_RING_BONDS_MAX;
             }
             // Carbon alone: N, O and S with single bonds may be in a ring, as in pyrrole and furan.
             let is_saturated =
@@ -565,7 +565,7 @@ impl<'a> Molecule<'a> {
         let is_member = |atom: u32| {
             let element = self.element[atom as usize];
             matches!(element, CARBON | NITROGEN | OXYGEN | SULFUR)
-                && self.degree(atom) <= FLAT_BONDS_MAX
+                && self.degree(atom) <= FLAT_RING_BONDS_MAX
         };
         is_member(one) && is_member(other) && self.distance(one, other) < longest
     }

@@ -5,9 +5,6 @@ use super::roles::Roles;
 use super::vectors::{cosine, difference};
 use std::collections::HashMap;
 
-/// The largest distance of a water from its partners, in 0.001 A: that of
-/// [`ReadOptions::water_reach`](crate::ReadOptions::water_reach).
-const REACH_MAX: u32 = 5_000;
 /// Polar atoms are at least this far from the water, in 0.001 A: nearer ones clash or are bonded.
 const NEAREST: i32 = 2_500;
 /// The cosines of the angles at the water of its two partners: 71 and 140 degrees.
@@ -17,8 +14,8 @@ const COSINE_MIN: f64 = -0.766_044_443_118_978;
 const DONOR_COSINE_MAX: f64 = -0.173_648_177_666_930_33;
 /// The distance of a hydrogen from its donor, in 0.001 A.
 const HYDROGEN_BOND_LENGTH: f64 = 1_000.0;
-/// The most polar atoms of a cell, above what molecules have. Further ones are dropped, which bounds the time
-/// for hostile files.
+/// The most polar atoms of a cell: atoms as near as bonded ones, 1.2 A, fill one of 5 A with 195. Further ones
+/// are dropped, which bounds the time for hostile files.
 const CELL_ATOMS_MAX: usize = 256;
 /// A water with more partners is in a crowd of atoms in one place, and has no bridges. In 92 files
 /// with water the most are 11 within 4.1 A, and 17 within 5 A.
@@ -37,6 +34,11 @@ pub struct WaterBridge {
     pub angle: f32,
 }
 
+impl WaterBridge {
+    /// The largest distance of a water from the atoms of its bridge that may be asked for, in 0.001 A.
+    pub const REACH_MAX: u32 = 5_000;
+}
+
 /// The atoms of a structure, `[atoms]` each.
 pub(super) struct BridgeAtoms<'a> {
     pub(super) xyz: &'a [[i32; 3]],
@@ -47,14 +49,14 @@ pub(super) struct BridgeAtoms<'a> {
 
 /// The bridges of waters, sorted by their atoms and then by the water. `bonds` are the groups of pairs of each
 /// donor or acceptor and the atoms that are bonded to it, `waters` the oxygens, and `reach` is the largest
-/// distance from a water in 0.001 A, above 0; more than [`REACH_MAX`] counts as that.
+/// distance from a water in 0.001 A, above 0; more than [`WaterBridge::REACH_MAX`] counts as that.
 pub(super) fn find<'a>(
     atoms: &'a BridgeAtoms<'a>,
     bonds: impl Iterator<Item = &'a [[u32; 2]]>,
     waters: impl Iterator<Item = [i32; 3]>,
     reach: u32,
 ) -> Vec<WaterBridge> {
-    let polar = PolarAtoms::new(atoms, bonds, reach.min(REACH_MAX) as i32);
+    let polar = PolarAtoms::new(atoms, bonds, reach.min(WaterBridge::REACH_MAX) as i32);
     let mut bridges = Vec::new();
     for (water, oxygen) in (0..).zip(waters) {
         let partners = polar.partners(oxygen);

@@ -71,7 +71,10 @@ formats! {
         has_line: pdb::is_atom_line,
         read: pdb::read,
         place: |text, offset| FilePlace::Line(text, offset),
-        b_factors: Some(BFactorColumn { find: pdb::b_factor_fields, width: Some(6) }),
+        b_factors: Some(BFactorColumn {
+            find: pdb::b_factor_fields,
+            width: Some(pdb::B_FACTOR.end - pdb::B_FACTOR.start),
+        }),
     },
     Mmcif: FormatRow {
         name: "mmCIF",

@@ -244,6 +244,7 @@ fn padded8(text: &[u8], span: TextRange) -> Text8 {
 #[inline(always)]
 fn eight_columns(text: &[u8], (start, end): TextRange) -> Option<u64> {
     let len = end - start;
+    // In a shorter value a point before the value would be taken for its own.
     if !(3..=8).contains(&len) || end < 8 {
         return None;
     }

@@ -1,8 +1,6 @@
 //! Where the text of a PDB file holds its B factors.
 
-use std::ops::Range;
-
-use super::columns::{is_atom, is_word, line_end, text_start};
+use super::columns::{B_FACTOR, is_atom, is_word, line_end, text_start};
 use super::models::next_model;
 use super::shifted_line;
 use crate::Result;
@@ -14,8 +12,6 @@ use crate::text::at_line;
 /// # Errors
 /// [`ErrorKind::Input`](crate::ErrorKind::Input) if tabs separate the fields of an atom's line, which is named.
 pub(in crate::formats) fn b_factor_fields(text: &[u8]) -> Result<FieldsOfAtoms> {
-    // Columns 61 to 66.
-    const COLUMNS: Range<usize> = 60..66;
     let mut fields = FieldsOfAtoms::default();
     let mut line_start = text_start(text);
     while line_start < text.len() {
@@ -28,7 +24,7 @@ pub(in crate::formats) fn b_factor_fields(text: &[u8]) -> Result<FieldsOfAtoms> 
                 let fix = "write the fields into the columns of the format";
                 return Err(at_line(text, line_start, message).fix(fix));
             };
-            let (start, end) = (COLUMNS.start + shift, COLUMNS.end + shift);
+            let (start, end) = (B_FACTOR.start + shift, B_FACTOR.end + shift);
             fields.atoms.push(BFactorField {
                 bytes: line_start + start.min(len)..line_start + end.min(len),
                 blanks_before: start.saturating_sub(len),

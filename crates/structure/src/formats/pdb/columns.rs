@@ -1,5 +1,7 @@
 //! The columns of lines, and the fields in them.
 
+use std::ops::Range;
+
 use memchr::memchr;
 
 use crate::atom_table::PolymerKind;
@@ -14,7 +16,8 @@ use crate::text8::{Text8, text8};
 /// may have more than 80.
 pub(super) type Columns = [u8; 80];
 
-/// Component, chain, residue number and insertion code: columns 18 to 27.
+/// Columns 18 to 27: component (3), its fourth letter or a blank (1), chain (1), residue number (4) and
+/// insertion code (1).
 pub(super) type ResidueKey = [u8; 10];
 
 /// The first four letters of a record's name in upper case. Other characters change too.
@@ -71,7 +74,7 @@ fn hundredths(columns: [u8; 8]) -> Option<i32> {
     fixed8([u64::from_le_bytes(columns) & FIELD | AROUND]).map(|[value]| value)
 }
 
-/// Occupancy in millionths: columns 55 to 60.
+/// Occupancy in millionths: columns 55 to 60. The line has `len` columns, at least [`COORDINATES_END`].
 #[inline(always)]
 pub(super) fn occupancy(columns: &Columns, len: usize) -> i32 {
     if len < 60 {
@@ -86,15 +89,18 @@ pub(super) fn occupancy(columns: &Columns, len: usize) -> i32 {
     }
 }
 
-/// B factor: columns 61 to 66 of a line of `len` columns; NaN if they hold no number.
+/// The columns of the B factor.
+pub(in crate::formats) const B_FACTOR: Range<usize> = 60..66;
+
+/// The B factor of a line of `len` columns; NaN if it has no number.
 #[inline(always)]
 pub(super) fn b_factor(columns: &Columns, len: usize) -> f32 {
-    if len < 66 {
-        return decimal::b_factor(columns[60.min(len)..len].trim_ascii());
+    if len < B_FACTOR.end {
+        return decimal::b_factor(columns[B_FACTOR.start.min(len)..len].trim_ascii());
     }
-    match hundredths(take(columns, 59)) {
+    match hundredths(take(columns, B_FACTOR.start - 1)) {
         Some(value) => decimal::thousandths_to_f32(value),
-        None => decimal::b_factor(columns[60..66].trim_ascii()),
+        None => decimal::b_factor(columns[B_FACTOR].trim_ascii()),
     }
 }
 
@@ -163,10 +169,10 @@ pub(super) fn residue_number(field: &[u8]) -> Option<i32> {
     }
 }
 
-/// The most residues that a gap of a chain with hexadecimal numbers has: above the hundreds that
-/// chains lack, and far below 30,961, by which `A000` after 9999 would jump, which is 10,000 in
-/// hybrid-36.
-const HEXADECIMAL_GAP_MAX: i32 = 1_000;
+/// The most residues that a gap of a chain has where only the gap shows how a number is written: above
+/// the hundreds that chains lack, and far below 30,961, by which the hexadecimal `A000` after 9999 would
+/// jump, which is 10,000 in hybrid-36.
+pub(super) const GAP_MAX: i32 = 1_000;
 
 /// The number and the insertion code of the residue `key`, and whether the number has more digits than
 /// the format's four: in five columns and more, unless the fifth is an insertion code after the residue
@@ -188,7 +194,7 @@ pub(super) fn number_of(
     {
         let digits = std::str::from_utf8(&key[5..9]).unwrap_or_default();
         let hexadecimal = i32::from_str_radix(digits, 16).ok();
-        let is_next = |number: &i32| (0..=HEXADECIMAL_GAP_MAX).contains(&(number - last));
+        let is_next = |number: &i32| (0..=GAP_MAX).contains(&(number - last));
         if let Some(number) = hexadecimal.filter(is_next) {
             return ((Some(number), ins_code), true);
         }

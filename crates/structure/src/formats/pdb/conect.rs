@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::columns::{Columns, coordinate_fields, is_atom, line_end, padded, take, text_start};
 use super::models::ends_model;
+use crate::chemistry::ATOM_BONDS_MAX;
 use crate::decimal;
 use crate::stated_bonds::StatedBonds;
 
@@ -15,8 +16,8 @@ type Serial = [u8; 5];
 const FIELDS: [usize; 5] = [6, 11, 16, 21, 26];
 
 /// The most bonds of one atom that are read, so that the time does not grow with the product of the models
-/// and the bonds. An atom with more than 8 is in a crowd, and none of its bonds counts.
-const BONDS_MAX: usize = 16;
+/// and the bonds. More than [`ATOM_BONDS_MAX`], so that an atom of a crowd keeps too many to count.
+const BONDS_MAX: usize = 2 * ATOM_BONDS_MAX;
 
 /// The bonds that CONECT records state within each model, wherever the records stand. Serial numbers of
 /// no atom of a model are ignored, and those of several: programs write more than 99,999 atoms with the

@@ -25,6 +25,7 @@ use std::collections::HashSet;
 
 pub(super) use self::b_factors::b_factor_fields;
 use self::chain_columns::ChainColumns;
+pub(super) use self::columns::B_FACTOR;
 use self::columns::{
     ATOM, COORDINATES, COORDINATES_END, Columns, HETATM, NO_SEGID, ResidueKey, atom_name, b_factor,
     coordinate_fields, is_left_aligned, is_word, line_end, number_of, occupancy, padded,
@@ -493,7 +494,7 @@ impl<'a> PdbReader<'a> {
     }
 
     /// Reads a record other than an atom, or ignores it; false at END, and if the rest of the file
-    /// is not needed.
+    /// is not needed. Columns are those of version 3.3 of the format, counted from 0.
     fn read_other_record(&mut self, line: &'a [u8], offset: usize) -> Result<bool> {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         match line.first_chunk::<6>().unwrap_or(b"      ") {
@@ -502,7 +503,8 @@ impl<'a> PdbReader<'a> {
             }
             b"MODRES" => {
                 let columns = padded(line);
-                let mut key = [b' '; 10];
+                // A blank separates the chain and the number here, and not in lines of atoms.
+                let mut key: ResidueKey = [b' '; 10];
                 key[..5].copy_from_slice(&columns[12..17]);
                 key[5..].copy_from_slice(&columns[18..23]);
                 self.modified.insert(key);

@@ -5,7 +5,7 @@
 //! tabs, or separate all fields by tabs. Such a line is read if it is certain what its writer meant,
 //! which the points of the coordinates and the other fields show; else the cause is named.
 
-use super::columns::{COORDINATES, Columns, is_atom, padded, residue_number};
+use super::columns::{COORDINATES, Columns, GAP_MAX, is_atom, padded, residue_number};
 use crate::decimal::{self, fixed8, int};
 use crate::text8::{Text8, text8};
 
@@ -13,11 +13,6 @@ use crate::text8::{Text8, text8};
 /// id, which may have nine letters then: shifted by more than a coordinate's width, a line is taken
 /// for damaged.
 const SHIFT_MAX: usize = 8;
-
-/// The most residues of a gap after which a number of five digits goes on from the one before:
-/// above the hundreds that chains lack. After a larger step the digits may be a chain id and a
-/// number.
-const GAP_MAX: i64 = 1_000;
 
 /// A line with its fields in the columns of the format.
 #[derive(Debug, PartialEq)]
@@ -144,8 +139,8 @@ fn unshifted(line: &[u8], shift: usize, last: LastResidue) -> Result<ShiftedLine
     let wide_number = int(wide).filter(|_| is_digits(wide));
     let continues = |number: i32| {
         let last = last.number.unwrap_or_default();
-        // A number of five digits is 10,000 at least, `GAP_MAX` above 9,000.
-        last >= 9_000 && (0..=GAP_MAX).contains(&(i64::from(number) - i64::from(last)))
+        // After a larger step the digits may be a chain id and a number, as they may with a 0 first.
+        number >= 10_000 && (0..=GAP_MAX).contains(&number.saturating_sub(last))
     };
     let as_number = wide_number.filter(|_| !is_chain || last.chain == line[21..22].trim_ascii());
     match as_number {
