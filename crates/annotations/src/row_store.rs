@@ -17,11 +17,19 @@ const MEMORY_BYTES_MAX: usize = 64 << 20;
 /// Bytes of a write to the temporary file: once there is one, the buffer only makes its writes large.
 const WRITE_BYTES: usize = 1 << 20;
 
-/// The most runs. The index of this many runs has 384 MiB.
+/// The most runs.
 const RUNS_MAX: usize = 1 << 24;
+const _: () = assert!(
+    RUNS_MAX * size_of::<RowRun>() == 384 << 20,
+    "bytes of their index"
+);
 
-/// The most bytes of the rows of one structure, which are in memory while it is read. A run's bytes fit 32 bits.
+/// The most bytes of the rows of one structure, which are in memory while it is read.
 const STRUCTURE_BYTES_MAX: u64 = 256 << 20;
+const _: () = assert!(
+    STRUCTURE_BYTES_MAX <= u32::MAX as u64,
+    "a run has its bytes in 32 bits"
+);
 
 /// The limits of a store.
 #[derive(Clone, Copy, Debug)]

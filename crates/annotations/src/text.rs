@@ -61,10 +61,11 @@ pub(super) fn read(
 /// Opens a table, and unpacks it while it is read if its name ends in .gz.
 fn open(path: &Path) -> std::io::Result<Box<dyn BufRead>> {
     // Eight times the default, for fewer reads.
-    let file = BufReader::with_capacity(1 << 16, open_stream(path)?);
+    const BUFFER_BYTES: usize = 64 << 10;
+    let file = BufReader::with_capacity(BUFFER_BYTES, open_stream(path)?);
     Ok(if path.extension().is_some_and(|ending| ending == "gz") {
         Box::new(BufReader::with_capacity(
-            1 << 16,
+            BUFFER_BYTES,
             Compression::Gzip.reader(file)?,
         ))
     } else {

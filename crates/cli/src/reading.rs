@@ -21,7 +21,7 @@ const FILES_AHEAD: usize = 8;
 
 /// How many of [`FILES_AHEAD`] a group of sources counts as at most. A group is a record batch of a packed
 /// set, and each thread of the pool needs another one while it reads one.
-const RECORD_BATCH_FILES: usize = 4;
+const RECORD_BATCH_FILES: usize = FILES_AHEAD / 2;
 
 /// Threads drop larger buffers. Otherwise a series of large files would leave every thread with
 /// buffers for the largest; new buffers cost little compared with reading such a file.

@@ -36,7 +36,6 @@ use resolver::{Resolver, named};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
-use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 use tables::{
@@ -45,7 +44,7 @@ use tables::{
 use tapeloop::backend::{Choice, DeviceSet, Residency};
 use tapeloop::error::Result;
 use tapeloop::features::{FeatureConfig, FeatureName};
-use tapeloop::pipeline::SLOTS_MAX;
+use tapeloop::pipeline::{EngineConfig, SLOTS_MAX};
 use tapeloop::replay::{Build, Fallback, MAPPED_BYTES_MAX, Mode, Policy, Transfer, Verify};
 use tapeloop::structure::ReadOptions;
 use tapeloop_annotations::{UnmatchedTables, WantedColumns};
@@ -78,13 +77,8 @@ pub use tables::{
 /// takes time with the square of their number (docs/LIMITS.md).
 pub const THREADS_MAX: usize = 4096;
 
-/// The largest value and the default of `limits.structure_residues_max`: the atoms of so many residues, a hundred
-/// each, fit 32 bits.
-pub const STRUCTURE_RESIDUES_MAX: u32 = 1 << 20;
-
-/// The most microseconds that a loop on the device may stay, as other calls of the driver wait for
-/// its end (docs/config/running.md).
-const RESIDENT_US_MAX: i64 = 1_000_000;
+/// The most microseconds that a loop on the device may stay (docs/config/running.md).
+const RESIDENT_US_MAX: i64 = Residency::MAX.as_micros() as i64;
 
 const BACKENDS: [(&str, Choice); 3] = [
     ("auto", Choice::Auto),
@@ -97,6 +91,13 @@ const WAITS: [(&str, WaitSetting); 3] = [
     ("spin", WaitSetting::Spin),
     ("sleep", WaitSetting::Sleep),
 ];
+
+/// The most residues of a structure or a batch: their atoms, a hundred each, fit 32 bits.
+pub const STRUCTURE_RESIDUES_MAX: u32 = 1 << 20;
+
+/// Defaults of `batch.residues` and `batch.residues_max` (`crates/cli/DECISIONS.md`).
+pub const BATCH_RESIDUES: u32 = 16_384;
+const BATCH_RESIDUES_MAX: u32 = 32_768;
 
 /// Default of `output`.
 const OUTPUT: &str = "tapeloop-out";
@@ -252,7 +253,8 @@ impl Config {
         {
             keys.error("mode", &error);
         }
-        let restarts_max = keys.integer("restarts_max", 1000, 0..=i64::MAX) as u64;
+        let default = EngineConfig::new([1]).restarts_max as i64;
+        let restarts_max = keys.integer("restarts_max", default, 0..=i64::MAX) as u64;
         let slots = keys
             .optional_integer("slots", 1..=SLOTS_MAX as i64)
             .map(|slots| slots as usize);
@@ -451,15 +453,15 @@ fn resolve_verify(keys: &mut Resolver) -> Verify {
     verify
 }
 
-/// The sizes of batches. Each has a default that goes with those that are set;
-/// `crates/cli/DECISIONS.md` has the reason for 16,384 and 32,768.
+/// The sizes of batches. Each has a default that goes with those that are set.
 fn resolve_batch(keys: &mut Resolver) -> BatchSettings {
     const STRUCTURE_MAX: &str = "limits.structure_residues_max";
-    const RANGE: RangeInclusive<i64> = 1..=STRUCTURE_RESIDUES_MAX as i64;
-    let structure_max = keys.integer(STRUCTURE_MAX, *RANGE.end(), RANGE);
-    let residues = keys.integer("batch.residues", structure_max.min(16_384), RANGE);
-    let largest = residues.max(32_768).min(structure_max);
-    let residues_max = keys.integer("batch.residues_max", largest, RANGE);
+    let range = 1..=STRUCTURE_RESIDUES_MAX.into();
+    let structure_max = keys.integer(STRUCTURE_MAX, *range.end(), range.clone());
+    let usual = structure_max.min(BATCH_RESIDUES.into());
+    let residues = keys.integer("batch.residues", usual, range.clone());
+    let largest = residues.max(BATCH_RESIDUES_MAX.into()).min(structure_max);
+    let residues_max = keys.integer("batch.residues_max", largest, range);
     for (key, value, bound_key, bound) in [
         (
             "batch.residues",

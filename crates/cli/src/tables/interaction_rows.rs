@@ -2,8 +2,8 @@
 
 use tapeloop::structure::Structure;
 
-/// Bytes of an atom: its name, what it can take part in, and its interactions, of which it has about
-/// one.
+/// Bytes of an atom: its name; in [`Chemistry`](tapeloop::structure::Chemistry) its roles and owner, a
+/// bond, and a place in a group; and the five columns of an interaction, of which it has about one.
 pub(super) const ATOM_BYTES: usize =
     size_of::<[u8; 8]>() + 3 * size_of::<[u32; 2]>() + 5 * size_of::<f32>();
 

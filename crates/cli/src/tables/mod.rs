@@ -93,6 +93,7 @@ pub fn part_of_name(name: &str) -> Option<(u64, TableFormat)> {
     let (digits, ending) = name.strip_prefix("part-")?.split_once('.')?;
     let mut formats = TableFormat::ALL.into_iter();
     let format = formats.find(|format| format.name() == ending)?;
+    // As many digits as `part_name` writes at least.
     let is_number = digits.len() >= 5 && digits.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| Some((digits.parse().ok()?, format)))?
 }

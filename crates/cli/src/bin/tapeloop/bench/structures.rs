@@ -14,13 +14,11 @@ use tapeloop::workload::{Extent, Workload};
 use tapeloop_bench::benchmark::Benchmark;
 use tapeloop_bench::internal::{halves, slot_missing};
 use tapeloop_bench::record::Amounts;
+use tapeloop_cli::config::BATCH_RESIDUES;
 
 /// The largest difference between a device's real number and the CPU's, as a share of its size or
 /// of 0.01, whichever is larger.
 const TOLERANCE: f32 = 1e-4;
-
-/// Residues per batch in [`StructureSet::pass`]: the default of `batch.residues`.
-const PASS_RESIDUES: u32 = 16_384;
 
 /// Structures with their expected features.
 pub(super) struct StructureSet {
@@ -111,7 +109,7 @@ impl StructureSet {
             .iter()
             .map(|structure| structure.residues.len());
         let longest = longest.max().unwrap_or(0) as u32;
-        let benchmark = self.in_batches(longest.max(PASS_RESIDUES));
+        let benchmark = self.in_batches(longest.max(BATCH_RESIDUES));
         let capacity = Features::capacity(benchmark.residues);
         let packer = Packer::new(
             benchmark.workload()?,

@@ -168,10 +168,12 @@ struct PaintedText<'a> {
 
 impl<'a> PaintedText<'a> {
     fn new(old: &'a [u8], edits: usize) -> Self {
+        // What a value adds where a field was empty; the vector grows for more.
+        const LONGER_BYTES: usize = 8;
         PaintedText {
             old,
             at: 0,
-            new: Vec::with_capacity(old.len() + 8 * edits),
+            new: Vec::with_capacity(old.len() + LONGER_BYTES * edits),
         }
     }
 
