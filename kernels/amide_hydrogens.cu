@@ -28,6 +28,7 @@ amide_hydrogens(const unsigned* header, const ResidueSpan* residues, const Backb
                 const float x = float(c.x - o.x), y = float(c.y - o.y), z = float(c.z - o.z);
                 const float d2 = x * x + y * y + z * z;
                 if (residue.aa != 'P' && d2 > 0.0f) {
+                    // The hydrogen is 1 A from N.
                     const float scale = 1000.0f / sqrtf(d2);
                     hydrogen = {x * scale, y * scale, z * scale, DONOR};
                 }

@@ -31,7 +31,7 @@ __device__ inline int bond_energy(Position n, float4 hydrogen, Position c, Posit
     const float nc = cx * cx + cy * cy + cz * cz;
     const float ho = hox * hox + hoy * hoy + hoz * hoz;
     const float hc = hcx * hcx + hcy * hcy + hcz * hcz;
-    if (fminf(fminf(no, nc), fminf(ho, hc)) < 250000.0f)
+    if (fminf(fminf(no, nc), fminf(ho, hc)) < 500.0f * 500.0f)
         return ENERGY_MIN;
     const float energy = COUPLING / sqrtf(ho) - COUPLING / sqrtf(hc) + COUPLING / sqrtf(nc)
                          - COUPLING / sqrtf(no);
@@ -45,8 +45,8 @@ struct Bonds {
     const int* partners;
     const float* energies;
 
-    // Acceptor 0 or 1 of a residue, as an index in the batch; -1 without a bond. The structure
-    // starts at residue `first`.
+    // Acceptor 0 or 1 of a residue, as an index in the batch; -1 without a bond, which has less than
+    // -0.5 kcal/mol. The structure starts at residue `first`.
     __device__ inline int acceptor(unsigned donor, unsigned which, unsigned first) const
     {
         return energies[4 * donor + which] < -0.5f ? int(first) + partners[4 * donor + which] : -1;

@@ -13,6 +13,11 @@ constexpr unsigned EIGEN_THREADS = 512, EIGEN_SHARED = 2816;
 // Words of a residue's contacts, whole quadruples.
 constexpr unsigned CONTACT_WORDS = CONTACTS_MAX + 4;
 
+// Doubles of scratch memory for a residue: two elements each of x and of A x; as float, of the residuals
+// and of the two vectors that shared memory may have no room for; and one more, so that the memory of each
+// chain begins with a whole double2.
+constexpr unsigned EIGEN_SCRATCH = 8;
+
 // Sums over a chain have this many partial sums, whatever the number of threads: residue m belongs
 // to partial sum m % EIGEN_LANES. A thread holds EIGEN_SLOTS of them.
 constexpr unsigned EIGEN_LANES = 512, EIGEN_GROUPS = EIGEN_LANES / 32;
@@ -71,7 +76,9 @@ struct ChainGraph {
     template <bool PACKED>
     __device__ inline void set(unsigned m, const unsigned* contacts, unsigned degree) const
     {
-        const unsigned none = count * 8;
+        // The offset of a residue's values in bytes.
+        const auto offset_of = [](unsigned place) { return place * unsigned(sizeof(float2)); };
+        const unsigned none = offset_of(count);
         unsigned mask = 0, length = 0, pair = 0;
         const auto word_of = [&](unsigned k) -> unsigned& {
             if constexpr (!PACKED)
@@ -87,7 +94,8 @@ struct ChainGraph {
             } else if constexpr (!PACKED) {
                 word_of(length++) = place;
             } else {
-                pair = length % 2 ? (pair & 0xffff) | place << 19 : place * 8 | none << 16;
+                pair = length % 2 ? (pair & 0xffff) | offset_of(place) << 16
+                                  : offset_of(place) | none << 16;
                 word_of(length++) = pair;
             }
         }
@@ -537,7 +545,7 @@ struct Centrality {
 // Computes for each chain the eigenvector of the largest eigenvalue of its contact matrix A, and
 // the length of A v - (v . A v) v for what was found. Vectors are null if the two largest
 // eigenvalues are the same within 1e-6, or `steps` products with A do not suffice. One block per
-// chain. `scratch` is [residues, 8], and `neighbours` [residues, CONTACT_WORDS].
+// chain. `scratch` is [residues, EIGEN_SCRATCH], and `neighbours` [residues, CONTACT_WORDS].
 KERNEL(EIGEN_THREADS, 1)
 eigenvector(const unsigned* header, const StructureSpan* structures, const ChainSpan* chains,
             const unsigned* members, const Atom* atoms, CELL_PARAMS, const unsigned* lists,
@@ -573,7 +581,7 @@ eigenvector(const unsigned* header, const StructureSpan* structures, const Chain
         is_crowded = __syncthreads_or(is_crowded);
 
         const Centrality centrality{lists, degrees, vectors, residuals + chain_index, steps};
-        double2* own_scratch = (double2*)(scratch + 8 * chain.member_start);
+        double2* own_scratch = (double2*)(scratch + EIGEN_SCRATCH * chain.member_start);
         float2* rest = (float2*)(own_scratch + 2 * count);
         if (count <= EIGEN_SHARED && !is_crowded)
             centrality.compute<true>(graph, false, values[0], values[1], own_scratch, shared);

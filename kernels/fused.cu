@@ -8,7 +8,8 @@ enum Number {
 #undef STEP
 };
 
-// The number of values: buffer addresses and numbers that steps take as arguments.
+// The number of values: buffer addresses and numbers that steps take as arguments. They are the
+// parameters of `fused`, eight for each letter.
 constexpr unsigned VALUES = 208;
 // The longest program in bytes.
 constexpr unsigned PROGRAM_MAX = 2048;

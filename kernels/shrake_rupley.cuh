@@ -29,6 +29,7 @@ constexpr float NEAR = 2440.0f;
 // a warp has room for. In proteins one residue of a thousand has more candidates, and no atom more
 // half spaces.
 constexpr unsigned CANDIDATES = 224, HALF_SPACES = 128;
+static_assert(CANDIDATES % 32 == 0 && (HALF_SPACES & (HALF_SPACES - 1)) == 0, "as stated");
 // The number of points that a lane tests together, and that the warp does.
 constexpr unsigned SLOTS = 4, TOGETHER = 32 * SLOTS;
 

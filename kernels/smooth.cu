@@ -1,16 +1,18 @@
 #include "gather.cuh"
 #include "work.cuh"
 
-// Weights are added in fixed point, in units of 2^-WEIGHT_BITS.
+// Weights, which are at most 1, are added in fixed point, in units of 2^-WEIGHT_BITS.
 constexpr int WEIGHT_BITS = 42;
 
-// The power of two that makes a value less than 2^42.
+// The power of two that makes a value less than 2^WEIGHT_BITS.
 __device__ inline double scale_of(float value)
 {
     // Every float other than 0 is a normal double. Its exponent is in these bits, where 1023 means
     // 2^0.
     const long long exponent = __double_as_longlong(double(value)) >> 52;
-    return exponent == 0 ? 1.0 : __longlong_as_double((1023 + 41 + 1023 - exponent) << 52);
+    // 2^(WEIGHT_BITS - 1 - e) for a value from 2^e to below 2^(e + 1).
+    const long long power = 1023 + WEIGHT_BITS - 1 + 1023 - exponent;
+    return exponent == 0 ? 1.0 : __longlong_as_double(power << 52);
 }
 
 // Computes for each residue the mean of a channel over the other residues whose C-alphas are within

@@ -26,9 +26,8 @@ const CONTACTS_MAX: usize = constants::CONTACTS_MAX as usize;
 /// Words of the kernel's scratch memory for a residue's contacts: a word of bits and the list, as
 /// whole quadruples, which a thread loads at once.
 const CONTACT_WORDS: usize = CONTACTS_MAX + 4;
-/// Doubles of the kernel's scratch memory for a residue: two elements each of x, of A x, and, as
-/// f32, of the residuals and of vectors that shared memory has no room for.
-const SCRATCH: usize = 8;
+/// Doubles of the kernel's scratch memory for a residue.
+const SCRATCH: usize = constants::EIGEN_SCRATCH as usize;
 
 /// Settings of eigenvector centrality.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -89,10 +89,11 @@ impl Contacts {
         (0.5 * DENSITY * sphere) as usize + 2
     }
 
-    /// The distance of the first search for nearest residues, in 0.001 A: near the surface of a
-    /// compact protein, where half of the sphere is empty, it finds enough, and at least 4 A reach
-    /// the neighbours along the chain. The results do not depend on it.
+    /// The distance of the first search for nearest residues, in 0.001 A. At least 4 A reach the neighbours
+    /// along the chain. The results do not depend on it.
     fn first_reach(&self) -> u32 {
+        // Twice as large as a full one, as half of it is empty near the surface of a compact protein, and
+        // some to spare.
         let sphere = 2.5 * f64::from(self.nearest) / DENSITY;
         let radius = (sphere * 3.0 / 4.0 / std::f64::consts::PI).cbrt();
         ((radius - self.nearer()).max(4.0) * 1000.0).min(f64::from(REACH)) as u32

@@ -61,6 +61,10 @@ fn step_kernels() -> &'static [Kernel] {
 /// The largest number of values that the fused kernel takes, and the longest program.
 const VALUES_MAX: usize = constants::VALUES as usize;
 const PROGRAM_BYTES_MAX: usize = constants::PROGRAM_MAX as usize;
+const _: () = assert!(
+    VALUES_MAX <= 256,
+    "a byte of a program is the index of a value"
+);
 
 /// A value that steps take as an argument: a buffer, and how the steps access it, or a number.
 struct ProgramValue {
@@ -107,8 +111,7 @@ impl StepProgram {
             .iter()
             .position(|step| step.name() == kernel.name());
         let number = number.expect("every built-in kernel is a step");
-        // There are fewer than 256 kernels, and `check` refuses programs with more values than a
-        // byte can index.
+        // There are fewer than 256 kernels, and `check` refuses programs of more than `VALUES_MAX` values.
         self.bytes.push(number as u8);
         for (param, arg) in kernel.params().iter().zip(args) {
             let index = self.value_index(arg, &param.kind);

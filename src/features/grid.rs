@@ -10,6 +10,7 @@
 //! takes longer than to compare their atoms: by 2% to 25%, depending on the feature.
 
 use super::constants;
+use super::layout::COORDINATE_MAX;
 use bytemuck::{Pod, Zeroable};
 use std::ops::Range;
 
@@ -18,6 +19,10 @@ use std::ops::Range;
 // ones make more runs, with fewer points than a vector has lanes.
 /// The edge of a cell for atoms is 2^12 units of 0.001 A, which is 4.096 A.
 pub(super) const ATOM_CELL_SHIFT: u32 = 12;
+const _: () = assert!(
+    (2 * COORDINATE_MAX) >> ATOM_CELL_SHIFT < u16::MAX as u32,
+    "16 bits count the cells along an axis"
+);
 /// The edge of a cell for C-alphas and C-betas is 2^13 units of 0.001 A, which is 8.192 A.
 pub(super) const RESIDUE_CELL_SHIFT: u32 = constants::RESIDUE_CELL_SHIFT;
 
@@ -61,7 +66,6 @@ impl Grid {
     /// The grid that [`Grid::over`] makes for points with these low and high corners.
     pub(super) fn within(corners: Option<[[i32; 3]; 2]>, atom_count: usize, shift: u32) -> Self {
         let [low, high] = corners.unwrap_or_default();
-        // There are at most 2 * 10^8 / 2^12 cells along an axis.
         let extent = std::array::from_fn(|axis| (((high[axis] - low[axis]) >> shift) + 1) as u16);
         let mut wrap: [u16; 3] = extent;
         let cells_max = u64::from(Grid::cells_max(atom_count));

@@ -131,8 +131,8 @@ impl Feature for Smooth {
     }
 }
 
-/// The fixed-point representation of a weight of 1: those of 2^20 contacts, each at most 1, sum up
-/// in 64 bits.
+/// The fixed-point representation of a weight of 1. Weights, and values by [`scale_of`], have
+/// [`WEIGHT_BITS`] bits, so that those of 2^20 contacts sum up in 64 bits.
 const WEIGHT_SCALE: f64 = (1u64 << WEIGHT_BITS) as f64;
 
 /// Computes the mean of a channel over the C-alphas within the radius.
@@ -178,14 +178,14 @@ impl Twin for smooth::Views<'_> {
     }
 }
 
-/// The power of two that makes a value less than 2^42, so that 2^20 of them sum up in 64 bits.
+/// The power of two that makes a value less than 2^[`WEIGHT_BITS`].
 fn scale_of(value: f32) -> f64 {
     // Every f32 other than 0 is a normal f64. Its exponent is in these bits, where 1023 means 2^0.
     let exponent = f64::from(value).to_bits() >> 52;
     match exponent {
         0 => 1.0,
-        // 2^(41 - e) for a value from 2^e to below 2^(e + 1).
-        _ => f64::from_bits((1023 + 41 + 1023 - exponent) << 52),
+        // 2^(WEIGHT_BITS - 1 - e) for a value from 2^e to below 2^(e + 1).
+        _ => f64::from_bits((1023 + WEIGHT_BITS as u64 - 1 + 1023 - exponent) << 52),
     }
 }
 

@@ -45,6 +45,7 @@ fn hydrogen_of(residue: usize, residues: &[ResidueSpan], backbone: &[Backbone]) 
     if residues[residue].aa == b'P' || d2 <= 0.0 {
         return [0.0, 0.0, 0.0, JOINED];
     }
+    // The hydrogen is 1 A from N.
     let scale = 1000.0 / d2.sqrt();
     [x * scale, y * scale, z * scale, DONOR]
 }

@@ -450,7 +450,7 @@ fn bond_energies<S: Simd>(
 ) -> S::i32s {
     let (no, ho) = squared_distances(simd, n, hydrogen, o);
     let (nc, hc) = squared_distances(simd, n, hydrogen, c);
-    let too_close = no.min(nc).min(ho.min(hc)).simd_lt(250_000.0);
+    let too_close = no.min(nc).min(ho.min(hc)).simd_lt(500.0 * 500.0);
     // In cal/mol times 0.001 A.
     let coupling = S::f32s::splat(simd, -27_888_000.0);
     let energy =

@@ -138,17 +138,18 @@ impl InterfaceBuffers {
     }
 }
 
-/// The number of columns of interfaces, without those of interactions: [`InterfaceColumns`] has 6
-/// of counts and 3 of areas.
-const INTERFACE_COLUMNS: usize = 9;
+/// The numbers of columns of [`InterfaceColumns`], and of both kinds.
+const COUNT_COLUMNS: usize = 6;
+const AREA_COLUMNS: usize = 3;
+const INTERFACE_COLUMNS: usize = COUNT_COLUMNS + AREA_COLUMNS;
 
 /// The columns of interfaces.
 #[derive(Debug, Default)]
 pub(in super::super) struct InterfaceColumns {
     /// The two chains, the residues of each side, contacts and hydrogen bonds.
-    counts: [Vec<i32>; 6],
+    counts: [Vec<i32>; COUNT_COLUMNS],
     /// The area that both sides bury together, and that of each.
-    areas: [Vec<f32>; 3],
+    areas: [Vec<f32>; AREA_COLUMNS],
     /// Counts of interactions.
     interactions: Vec<Vec<i32>>,
 }
