@@ -14,7 +14,7 @@ mod table;
 use super::format;
 use super::merged::{self, MergedPoint, last_run, names};
 use super::record::{MachineLimits, Outcome, PointFacts, Record, Run};
-use super::statistics::{ChangeFinding, PeriodChange, median};
+use super::statistics::{ChangeFinding, DETECTABLE, FLOOR, PeriodChange, median};
 use serde::Serialize;
 use tapeloop_engine::error::{Error, Result};
 use tapeloop_error::internal::cut;
@@ -426,10 +426,9 @@ impl Side {
     }
 }
 
-/// Whether a ratio of times is as near to 1 as that of two runs without a change (the floor of
-/// [`statistics`](super::statistics)).
+/// Whether a ratio of times is as near to 1 as that of two runs without a change.
 fn is_steady(ratio: f64) -> bool {
-    (0.98..=1.02).contains(&ratio)
+    (1.0 - FLOOR..=1.0 + FLOOR).contains(&ratio)
 }
 
 impl Comparison {
@@ -454,7 +453,8 @@ impl Comparison {
         let machine = self.machine.references.or(self.machine.limits)?;
         let has_moved = !is_steady(machine);
         let moved_alike = (0.97..=1.03).contains(&(all / machine));
-        let all_alike = ratios.iter().all(|r| (0.9..=1.1).contains(&(r / all)));
+        let each_alike = 1.0 - DETECTABLE..=1.0 + DETECTABLE;
+        let all_alike = ratios.iter().all(|r| each_alike.contains(&(r / all)));
         (has_moved && moved_alike && all_alike).then_some(machine)
     }
 

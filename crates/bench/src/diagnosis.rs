@@ -2,7 +2,7 @@
 
 use super::format;
 use super::record::{Figures, MachineLimits, PointFacts, Share};
-use super::statistics::{median, median_of_sorted};
+use super::statistics::{DETECTABLE, median, median_of_sorted};
 
 /// The smallest share of a period that an activity must take to explain the period: below half, all else
 /// takes longer.
@@ -26,7 +26,7 @@ pub(crate) const BATCH_LATENCY: &str = "batch latency";
 
 /// The largest interquartile range of repetitions, as a share of their median, without a warning. Half of
 /// it, to either side, is the difference of 10% that a comparison must be able to detect.
-const SPREAD_MAX: f64 = 0.2;
+pub(crate) const SPREAD_MAX: f64 = 2.0 * DETECTABLE;
 
 /// The smallest share of the arrivals that an open loop in a steady state completes in time. The last batches
 /// end after the last arrival, so even then the rates differ a little.
@@ -206,7 +206,7 @@ fn shares(figures: &Figures, facts: &PointContext<'_>, period_ns: f64) -> Vec<Sh
 
 /// Bytes that the kernels of a batch read and write; 0 if the workload does not define it.
 fn kernel_bytes(point: &PointFacts) -> f64 {
-    let between = point.batch as f64 * 4.0;
+    let between = point.batch as f64 * size_of::<f32>() as f64;
     match point.workload.as_str() {
         // Each step reads a vector and writes one; the first reads what was uploaded.
         "launch" | "copy" => {

@@ -247,7 +247,7 @@ fn arithmetic(machine: &Machine) -> Result<f64> {
     let mut best = 0.0_f64;
     for _ in 0..ROUNDS {
         // Two batches for each slot.
-        let closed = runner.run_closed_loop(6)?;
+        let closed = runner.run_closed_loop(2 * point.slots as u64)?;
         let fma = runner.batch_facts().amounts.fma * closed.batches as f64;
         best = best.max(fma / closed.elapsed.as_secs_f64());
     }

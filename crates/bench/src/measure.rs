@@ -29,7 +29,7 @@ const ARRIVALS: (f64, f64) = (8.0, 20_000.0);
 
 /// The number of halvings in a latency curve: it has the quantiles 0, 50%, 75%, 87.5% and so on, to
 /// 1 - 2^-14, the last one that [`ARRIVALS`] latencies of one repetition resolve.
-const CURVE_STEPS: i32 = 14;
+const CURVE_STEPS: i32 = (ARRIVALS.1 as u64).ilog2() as i32;
 
 /// How often and how long to measure.
 #[derive(Clone, Debug)]

@@ -226,6 +226,9 @@ impl Mul<f64> for Amounts {
     }
 }
 
+/// The fewest batches whose [`Latency::p99_ns`] is reported: of fewer it is that of the slowest.
+pub(crate) const P99_BATCHES_MIN: u64 = 100;
+
 /// Latencies in nanoseconds, kept to three digits.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Latency {

@@ -9,10 +9,10 @@
 
 /// The smallest difference that can be significant, as a share: runs without a change differ by up to 2%
 /// (docs/PERFORMANCE.md, "Method").
-const FLOOR: f64 = 0.02;
+pub(crate) const FLOOR: f64 = 0.02;
 
 /// A difference of this share must be detectable for the finding [`ChangeFinding::Same`].
-const DETECTABLE: f64 = 0.1;
+pub(crate) const DETECTABLE: f64 = 0.1;
 
 /// Fewer repetitions give no finding: of two and two, chance separates one pair of runs in three.
 const REPETITIONS_MIN: usize = 3;

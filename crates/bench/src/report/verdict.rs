@@ -1,10 +1,10 @@
 //! The run's results in sentences, which say only what its figures support.
 
 use super::sweeps::{against, launch_slopes, pairs, program, programs};
-use crate::diagnosis::{BATCH_LATENCY, bound, is_noisy, why_not_determined};
+use crate::diagnosis::{BATCH_LATENCY, SPREAD_MAX, bound, is_noisy, why_not_determined};
 use crate::format::{self, capital};
 use crate::merged::{MergedPoint, bases, is_of_files, size, title, workload};
-use crate::record::{Figures, PointFacts, Run};
+use crate::record::{Figures, P99_BATCHES_MIN, PointFacts, Run};
 use crate::statistics::{ChangeFinding, PeriodChange, median};
 
 /// The results in words.
@@ -25,8 +25,8 @@ pub(super) struct Claim {
 const NOISY_MAX: f64 = 0.5;
 
 /// A ratio whose whole interval is above this, or below its inverse, is a difference even between noisy
-/// points, whose repetitions spread by a fifth.
-const NOISE: f64 = 1.2;
+/// points, whose repetitions spread by more than [`SPREAD_MAX`].
+const NOISE: f64 = 1.0 + SPREAD_MAX;
 
 /// Loads from here on are left out of the sentence on latencies: near the closed loop's rate a queue grows as
 /// 1 / (1 - load), so its latencies show the load.
@@ -409,8 +409,7 @@ fn latency(points: &[MergedPoint]) -> Option<(String, String)> {
         "{}: half of the batches finish within {}, {} within {}",
         title(&base.facts),
         format::time(figures.closed.p50_ns as f64),
-        // Of fewer batches p99 is the slowest.
-        if figures.closed.count < 100 {
+        if figures.closed.count < P99_BATCHES_MIN {
             "the slowest"
         } else {
             "99% (p99)"

@@ -7,7 +7,7 @@ use super::super::style::{Look, Marker};
 use super::super::sweeps::alike_but_for_mode;
 use crate::format::{self, capital};
 use crate::merged::{MergedPoint, bases, names, title, workload};
-use crate::record::{Figures, Latency, PointFacts};
+use crate::record::{Figures, Latency, P99_BATCHES_MIN, PointFacts};
 
 const TIME: ChartAxis = ChartAxis {
     title: "latency",
@@ -116,8 +116,7 @@ fn distribution(base: &MergedPoint, figures: &Figures) -> Option<Figure> {
         });
     }
     let closed = &figures.closed;
-    // Of fewer batches it is the slowest.
-    let p99 = (closed.count >= 100)
+    let p99 = (closed.count >= P99_BATCHES_MIN)
         .then(|| format!(" 99% within {},", format::time(closed.p99_ns as f64)));
     let p99 = p99.unwrap_or_default();
     let caption = format!(
