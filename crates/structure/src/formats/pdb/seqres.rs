@@ -13,8 +13,9 @@ use crate::decimal::int;
 use crate::model::SequenceResidue;
 use crate::text8::{Text8, text8};
 
-/// The most pairs of an observed and an unobserved residue that the search looks at for one chain.
-/// The longest chains have some 35,000 residues, and hundreds of them are not observed.
+/// The most pairs of an observed and an unobserved residue that the search looks at for one chain, and
+/// the most bytes that it takes. The longest chains have some 35,000 residues, and hundreds of them are
+/// not observed.
 const PAIRS_MAX: usize = 1 << 24;
 
 /// The most of these pairs, and residues that are looked at for a model, for each byte of the file: many

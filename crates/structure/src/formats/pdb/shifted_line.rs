@@ -307,6 +307,8 @@ mod tests {
         let error = read(&line, "B", 7).unwrap_err();
         assert!(error.contains("1 from column 22"), "{error}");
         assert!(error.contains("chain id of 2 letters"), "{error}");
+        // A number of five digits has no 0 first, also where it would go on.
+        assert!(read(&with(22, 26, "A09500"), "A", 9_400).is_err());
     }
 
     #[test]
