@@ -206,12 +206,12 @@ impl fmt::Display for MemoryPlan {
                 )?
             }
         }
+        let place = match self.devices {
+            1 => "on the device".to_owned(),
+            devices => format!("on each of {devices} devices"),
+        };
         for (name, bytes) in &self.resident {
-            writeln!(
-                f,
-                "  {name:<24} {bytes:>14} B on each of {} devices",
-                self.devices
-            )?;
+            writeln!(f, "  {name:<24} {bytes:>14} B {place}")?;
         }
         if self.driver_bytes > 0 {
             let (name, bytes) = ("graphs and streams", self.driver_bytes);
@@ -281,6 +281,8 @@ mod tests {
         assert_eq!(plan.device_bytes(), without.device_bytes() + 2 * 4000);
         assert_eq!(plan.host_bytes(), without.host_bytes());
         assert!(plan.to_string().contains("4000 B on each of 2 devices"));
+        let plan = MemoryPlan::new(&all, 6, 1, false);
+        assert!(plan.to_string().contains("4000 B on the device\n"));
     }
 
     #[test]
