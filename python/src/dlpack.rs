@@ -95,6 +95,15 @@ pub(crate) fn release_dropped(_: Python<'_>) {
     }
 }
 
+/// Calls [`release_dropped`] when it is dropped.
+pub(crate) struct ReleaseDropped<'py>(pub(crate) Python<'py>);
+
+impl Drop for ReleaseDropped<'_> {
+    fn drop(&mut self) {
+        release_dropped(self.0);
+    }
+}
+
 impl Drop for Array {
     fn drop(&mut self) {
         let mut dropped = DROPPED.lock().unwrap_or_else(PoisonError::into_inner);

@@ -52,8 +52,10 @@ type GivenBuffer<'py> = (String, String, usize, String, Option<Bound<'py, PyAny>
 #[pymethods]
 impl Replay {
     /// Records `launches` of the kernels in `source`, between the uploads of all inputs and the downloads of
-    /// all outputs, and opens `slots` slots on `device`. `options` are those of the compiler. Arguments are
-    /// checked by Python's layer; a role that it does not know is a mistake there.
+    /// all outputs, and opens `slots` slots on `device`. `options` are those of the compiler. Python's layer has
+    /// checked shapes, roles, grids and blocks, and has copied constants; element types, device, mode, slots and
+    /// the launches' arguments are checked here, with a `ValueError` or `TypeError`. A `TapeloopError` is one of the
+    /// kernels or of the device.
     #[new]
     #[expect(clippy::too_many_arguments, reason = "Python's layer names them")]
     fn new(
@@ -68,6 +70,8 @@ impl Replay {
         verify: bool,
     ) -> PyResult<Self> {
         let (choice, ordinal) = device_of(device)?;
+        // Declared before the constants, so that it is dropped after them, whatever ends this call.
+        let _release = dlpack::ReleaseDropped(py);
         let mode = match mode {
             "graph" => Mode::Graph,
             "stream" => Mode::Stream,
@@ -106,16 +110,9 @@ impl Replay {
         let mut constants = Vec::new();
         for (name, dtype, len, role, contents) in buffers {
             let dtype = dtype_of(&dtype)?;
-            let role = match role.as_str() {
-                "input" => Role::Input,
-                "output" => Role::Output,
-                "scratch" => Role::Scratch,
-                "constant" => Role::Constant,
-                "on device" => Role::OnDevice,
-                other => {
-                    let message = format!("buffer {name}: there is no role {other:?}");
-                    return Err(PyValueError::new_err(message));
-                }
+            let Some(role) = Role::named(&role) else {
+                let message = format!("buffer {name}: there is no role {role:?}");
+                return Err(PyValueError::new_err(message));
             };
             if role == Role::OnDevice && !is_gpu {
                 let message = format!("buffer {name}: the CPU has no arrays on a device");
@@ -165,7 +162,7 @@ impl Replay {
                 if !matches!(buffer.role, Role::Constant | Role::OnDevice) {
                     continue;
                 }
-                // A batch names another array for a buffer on the device.
+                // A ring has memory for all buffers. For one on the device, each batch binds its own array instead.
                 let memory = backend.allocate(Space::Device, buffer.bytes())?;
                 if let Some((_, contents)) = constants.iter().find(|(buffer, _)| *buffer == index) {
                     backend.write(contents.host_bytes(), &memory, 0)?;
@@ -177,11 +174,9 @@ impl Replay {
                 verify: if verify { Verify::First } else { Verify::Off },
                 ..Policy::new(mode)
             };
+            // The ring is polled, and never waited on.
             Ring::new(&backend, &Arc::new(buckets), slots, &policy, Wait::Spin)
         });
-        // Python's arrays are released while this thread holds the interpreter.
-        drop(constants);
-        dlpack::release_dropped(py);
         let ring = ring.map_err(|error: tapeloop::Error| raised(&error))?;
         Ok(Replay {
             state: Mutex::new(Some(State::new(ring))),

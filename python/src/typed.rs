@@ -22,6 +22,20 @@ pub(crate) enum Role {
     OnDevice,
 }
 
+impl Role {
+    /// The role that Python's layer calls `name`.
+    pub(crate) fn named(name: &str) -> Option<Role> {
+        Some(match name {
+            "input" => Role::Input,
+            "output" => Role::Output,
+            "scratch" => Role::Scratch,
+            "constant" => Role::Constant,
+            "on device" => Role::OnDevice,
+            _ => return None,
+        })
+    }
+}
+
 macro_rules! typed {
     ($($name:ident $rust:ty, $text:literal;)*) => {
         /// A handle of a buffer of numbers.

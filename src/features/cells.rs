@@ -264,8 +264,8 @@ impl Cells<'_> {
     }
 
     /// Calls `visit` with the original index of each sorted atom that is closer to `atom` than
-    /// `radius`, and of `atom` itself; with `own_chain` only for atoms of its chain. `runs` are
-    /// those of [`Cells::runs`].
+    /// `radius`, in 0.001 A and at most `REACH`, and of `atom` itself; with `own_chain` only for atoms of its chain.
+    /// `runs` are those of [`Cells::runs`].
     #[inline(always)]
     pub(super) fn each_within<S: Simd>(
         &self,

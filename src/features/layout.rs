@@ -346,6 +346,7 @@ pub(super) struct StructureSpan {
     pub(super) ligand_count: u32,
     /// Includes the atoms of ligands.
     pub(super) atom_grid: Grid,
+    /// Uploaded as zeros; the launch of `FeatureRecorder::residue_grids` computes it.
     pub(super) residue_grid: Grid,
 }
 const _: () = assert!(size_of::<StructureSpan>() == 112);

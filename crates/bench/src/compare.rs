@@ -181,7 +181,7 @@ fn find<'a>(points: &'a [MergedPoint], like: &MergedPoint) -> Option<&'a MergedP
         .find(|point| merged::is_same_point(&point.facts, &like.facts))
 }
 
-/// The names of points, unique within their workload.
+/// The names of points within their workload: see [`names`].
 struct PointNames(Vec<(PointFacts, String)>);
 
 impl PointNames {

@@ -59,6 +59,7 @@ pub struct Session {
 /// The results of a point so far.
 struct PointResults {
     point: Point,
+    /// Its amounts are zeros before the first closed loop has ended.
     batch_facts: BatchFacts,
     input: String,
     figures: Figures,
@@ -123,6 +124,11 @@ impl Session {
         is_last: bool,
     ) -> Result<()> {
         let point = measured.point;
+        if measured.batch_facts.kernels == 0 {
+            // Before anything can be refused: a comparison finds the point of another run by these.
+            measured.input = benchmark.describe();
+            measured.batch_facts = runner::batch_facts(&self.machine, benchmark, &point)?;
+        }
         let mut runner = runner::open(&self.machine, benchmark, &point)?;
         let batches = self.warm_up(&mut *runner, point.slots)?;
         let closed = runner.run_closed_loop(batches)?;
@@ -136,7 +142,6 @@ impl Session {
         figures.busy = figures.busy.max(closed.busy);
         measured.calls += closed.calls;
         measured.batch_facts = runner.batch_facts();
-        measured.input = benchmark.describe();
         // This fails only for histograms with different bounds.
         let _ = measured.closed.add(&closed.latencies);
         if is_last {

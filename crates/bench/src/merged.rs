@@ -201,9 +201,10 @@ fn many(count: usize, one: &str, more: &str) -> String {
 
 /// The size of a batch, in bytes for workloads of plain elements.
 pub(crate) fn size(facts: &PointFacts) -> String {
-    match (facts.unit.as_str(), facts.upload_bytes) {
-        ("elements", bytes) if bytes > 0 => format::bytes(bytes as f64),
-        (unit, _) => format!("{} {unit}", format::whole(facts.batch)),
+    if facts.is_sized_in_bytes() {
+        format::bytes(facts.upload_bytes as f64)
+    } else {
+        format!("{} {}", format::whole(facts.batch), facts.unit)
     }
 }
 
@@ -239,7 +240,13 @@ pub(crate) fn difference(facts: &PointFacts, from: &PointFacts) -> String {
 }
 
 /// The words for each setting, in the order of a name.
-type SettingWords = [String; 10];
+type SettingWords = [String; SETTINGS];
+
+const SETTINGS: usize = 10;
+// Indices into [`SettingWords`].
+const SIZE: usize = 1;
+/// The last one, as [`names`] leaves it out at first.
+const DOWNLOAD: usize = SETTINGS - 1;
 
 /// The words of a point's settings; of those that do not apply to its workload the words are empty.
 fn parts(facts: &PointFacts) -> SettingWords {
@@ -271,10 +278,6 @@ fn parts(facts: &PointFacts) -> SettingWords {
     ]
 }
 
-// Indices into [`SettingWords`].
-const SIZE: usize = 1;
-const DOWNLOAD: usize = 9;
-
 /// A point in a few words: `launch, 12 kernels, 16 KiB, graph`.
 pub(crate) fn title(facts: &PointFacts) -> String {
     if is_of_files(facts) {
@@ -282,7 +285,7 @@ pub(crate) fn title(facts: &PointFacts) -> String {
     }
     let parts = parts(facts);
     let short = match facts.kernels {
-        // The number is that of the batches that ran, and a refused point ran none.
+        // A point that was refused before its workload was recorded has no number.
         0 => &parts[1..3],
         _ => &parts[..3],
     };
@@ -309,8 +312,10 @@ pub(crate) fn is_of_files(facts: &PointFacts) -> bool {
     facts.front == "program"
 }
 
-/// Names for points that are shown together: the settings in which they differ, or the text `none`
-/// for a point whose settings give no words.
+/// Names for points of one workload that are shown together: the settings in which they differ, or the text
+/// `none` for a point whose settings give no words. The size of a batch decides what it downloads, so downloads
+/// are named only where two names would be the same without them. Points that differ in something else alone,
+/// such as the input, have the same name.
 pub(crate) fn names(all: &[&PointFacts], none: &str) -> Vec<String> {
     let parts: Vec<SettingWords> = all.iter().map(|facts| parts(facts)).collect();
     let differs = |place: usize| parts.iter().any(|p| p[place] != parts[0][place]);

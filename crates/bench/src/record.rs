@@ -126,6 +126,14 @@ pub struct PointFacts {
     pub download_bytes: u64,
 }
 
+impl PointFacts {
+    /// Whether the size of a batch is given in bytes: that of plain elements, whose uploads follow from it. A point
+    /// that was refused before its workload was recorded has no bytes.
+    pub(crate) fn is_sized_in_bytes(&self) -> bool {
+        self.unit == "elements" && self.upload_bytes > 0
+    }
+}
+
 /// The result of a point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

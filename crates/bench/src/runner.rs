@@ -183,9 +183,6 @@ pub fn open<S: Benchmark>(
     benchmark: &Arc<S>,
     point: &Point,
 ) -> Result<Box<dyn Runner>> {
-    if point.batch == 0 {
-        return Err(Error::config("batch = 0 leaves nothing to measure").fix("set at least 1"));
-    }
     let mut runner: Box<dyn Runner> = match point.front {
         Front::Ring => Box::new(ring::RingRunner::open(machine, benchmark, point)?),
         Front::Pipeline => Box::new(pipeline::PipelineRunner::open(machine, benchmark, point)?),
@@ -203,6 +200,25 @@ fn fill_share(point: &Point, slot: usize) -> f64 {
     } else {
         1.0
     }
+}
+
+/// Records the workload for the largest bucket of a point, without slots: what its batches are, before any has
+/// run.
+///
+/// # Errors
+/// [`ErrorKind::Config`] for settings that do not go together.
+pub(super) fn batch_facts<S: Benchmark>(
+    machine: &Machine,
+    benchmark: &Arc<S>,
+    point: &Point,
+) -> Result<BatchFacts> {
+    if point.batch == 0 {
+        return Err(Error::config("batch = 0 leaves nothing to measure").fix("set at least 1"));
+    }
+    let ladder = benchmark.ladder(point.buckets);
+    let pool = Arc::clone(&machine.pool);
+    let packer = Packer::new(benchmark.workload()?, &ladder, machine.first(), pool)?;
+    Ok(largest_batch(&packer.buckets()))
 }
 
 /// The work and the bytes of a batch of the largest bucket, before any batch has run.
@@ -231,16 +247,13 @@ struct ItemSource<S: Benchmark> {
 }
 
 impl<S: Benchmark> ItemSource<S> {
-    /// A source of items for the point. Records the workload once, for the bytes of its batches.
+    /// A source of items for the point.
     fn open(machine: &Machine, benchmark: &Arc<S>, point: &Point) -> Result<Self> {
-        let ladder = benchmark.ladder(point.buckets);
-        let pool = Arc::clone(&machine.pool);
-        let packer = Packer::new(benchmark.workload()?, &ladder, machine.first(), pool)?;
         Ok(ItemSource {
             benchmark: Arc::clone(benchmark),
             slots: (point.slots * machine.devices_of(point.front)) as u64,
             seed: 0,
-            batch: largest_batch(&packer.buckets()),
+            batch: batch_facts(machine, benchmark, point)?,
         })
     }
 

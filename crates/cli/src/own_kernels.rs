@@ -1,7 +1,7 @@
 //! Kernels of the user's own in a run.
 
 use super::config::Config;
-use super::plan::hex;
+use super::plan::sha256_hex;
 use serde_json::{Value as Json, json};
 use tapeloop::backend::Selected;
 use tapeloop::error::{Error, Result};
@@ -31,7 +31,7 @@ pub fn provenance(features: &FeatureConfig) -> Option<String> {
         let columns = settings.columns.iter();
         let columns: Vec<String> = columns.map(|column| format!("{column:?}")).collect();
         let threads = format!("{:?}", settings.threads);
-        let text = hex(settings.text.as_bytes());
+        let text = sha256_hex(settings.text.as_bytes());
         json!([text, settings.entry, threads, settings.values, columns])
     };
     let kernels: Vec<Json> = features.own_kernels.iter().map(described).collect();

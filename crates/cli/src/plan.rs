@@ -329,14 +329,14 @@ fn trajectories_of(config: &Config) -> Result<(Trajectories, Option<String>)> {
     let topology = reader
         .read_topology_stream(&path.to_string_lossy(), stream, bytes)
         .within(place)?;
-    let digest = hex(reader.last_bytes());
+    let digest = sha256_hex(reader.last_bytes());
     let range = config.frames.unwrap_or(FrameRange::ALL);
     let trajectories = Trajectories::Read(Arc::new(topology), range);
     Ok((trajectories, Some(digest)))
 }
 
 /// The SHA-256 digest in hexadecimal.
-pub fn hex(bytes: impl AsRef<[u8]>) -> String {
+pub fn sha256_hex(bytes: impl AsRef<[u8]>) -> String {
     let digest = Sha256::digest(bytes);
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -555,11 +555,11 @@ fn canonical(config: &FeatureConfig) -> String {
     json!(features).to_string()
 }
 
-/// A setting's value as JSON. A file of radii is what it holds, wherever it is.
+/// A setting's value as JSON, of the content of a file that it names, wherever that is. A dictionary keeps no text.
 fn provenance_json(setting: &Setting) -> Json {
     match setting {
         Setting::Radii(radii) => match radii.file_text() {
-            Some(text) => json!({ "sha256": hex(text) }),
+            Some(text) => json!({ "sha256": sha256_hex(text) }),
             None => json!(radii.name()),
         },
         Setting::Components(Some(components)) => {

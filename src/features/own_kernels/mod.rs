@@ -204,7 +204,8 @@ impl OwnKernel {
                 OwnParam::Input(input) => {
                     let InputBuffer { name, arg, dtype } = INPUTS[*input];
                     if name == "structures" {
-                        // A kernel may read the grids in the spans.
+                        // A kernel may read both grids in the spans. That of atoms is uploaded with them; that of
+                        // residues is zeros until this launch computes it.
                         r.residue_grids();
                     }
                     (buffer(dtype, Access::Read), arg(r))
@@ -213,7 +214,7 @@ impl OwnKernel {
                     buffer(DType::F32, Access::Read),
                     r.own_channel(channel).into(),
                 ),
-                // Not written alone: what the kernel leaves out stays null.
+                // Not `Access::Write`: what the kernel leaves out keeps the null that was there before.
                 OwnParam::Reals => {
                     let results = r.null_results::<f32>(table, name);
                     (buffer(DType::F32, Access::ReadWrite), results.into())

@@ -14,11 +14,15 @@ pub(super) struct Sweep<'a> {
 
 /// Sweeps over the size of batches, in bytes for workloads of plain elements.
 pub(super) fn by_size(points: &[MergedPoint]) -> Vec<Sweep<'_>> {
-    let key = |facts: &PointFacts| match facts.unit.as_str() {
-        "elements" if facts.upload_bytes > 0 => facts.upload_bytes,
-        _ => facts.batch,
+    let key = |facts: &PointFacts| {
+        if facts.is_sized_in_bytes() {
+            facts.upload_bytes
+        } else {
+            facts.batch
+        }
     };
     let clear = |facts: &mut PointFacts| {
+        // Bytes follow from the size.
         facts.batch = 0;
         facts.upload_bytes = 0;
         facts.download_bytes = 0;

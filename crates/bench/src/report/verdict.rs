@@ -210,9 +210,10 @@ fn size_words(facts: &PointFacts) -> String {
         1 => format!("1 {small}kernel"),
         many => format!("{many} {small}kernels"),
     };
-    let batches = match (facts.unit.as_str(), facts.upload_bytes) {
-        ("elements", 1..) => format!("{} batches", size(facts)),
-        _ => format!("batches of {}", size(facts)),
+    let batches = if facts.is_sized_in_bytes() {
+        format!("{} batches", size(facts))
+    } else {
+        format!("batches of {}", size(facts))
     };
     format!("{kernels} with {batches}")
 }

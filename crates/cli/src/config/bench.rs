@@ -305,7 +305,7 @@ fn subset_if_set<T: Copy>(
     None
 }
 
-/// A list of integers of `range`, if the key is set.
+/// A list of integers of `range`, which lies within `T`, if the key is set.
 fn integers<T: TryFrom<i64>>(
     keys: &mut Resolver,
     key: &'static str,

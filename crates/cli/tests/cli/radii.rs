@@ -306,7 +306,7 @@ fn a_publication_says_whose_radii_they_are_also_when_the_file_is_gone() {
         }
         assert!(!said.contains("Shrake"), "{said}");
     }
-    let hash = tapeloop_cli::plan::hex(protor_file());
+    let hash = tapeloop_cli::plan::sha256_hex(protor_file());
     let said = methods("atoms", str_of(&file));
     for part in ["radii: of a file", "mine.config", &hash] {
         assert!(said.contains(part), "{said} lacks {part}");

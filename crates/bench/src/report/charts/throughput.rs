@@ -106,7 +106,7 @@ fn figure(name: &str, sweeps: &[&Sweep<'_>], limits: &MachineLimits) -> Option<F
             dots: ends.map(|key| Dot::bare(*key as f64, roof)).to_vec(),
         });
     }
-    let bytes = first.facts.unit == "elements" && first.facts.upload_bytes > 0;
+    let bytes = first.facts.is_sized_in_bytes();
     let x = match (bytes, first.facts.unit.as_str()) {
         (true, _) => (
             "size of a batch, to the device",
