@@ -417,9 +417,9 @@ def test_an_array_that_lies_is_refused_and_the_slot_is_free_again():
 
 def test_a_replay_that_is_refused_keeps_no_constant():
     array = np.ones(8, "f4")
-    before = sys.getrefcount(array)
     launches = [("scale", (1, 1, 1), None, 0, ["w", "nothing"], None)]
     given = [("w", "float32", 8, "constant", array)]
+    before = sys.getrefcount(array)
     with pytest.raises((TypeError, ValueError, pytapeloop.TapeloopError)):
         pytapeloop._native.Replay(SOURCE, [], launches, given, "cpu", "graph", 1, True)
     assert sys.getrefcount(array) == before
