@@ -270,7 +270,7 @@ pub(super) struct AtomTable {
     pub peeks_at_second_model: bool,
     /// The first atoms of the second model of a file of which the first model alone is read.
     pub second_model: Option<Box<AtomTable>>,
-    /// Whether elements were taken from the names of atoms, as the file does not state them.
+    /// Whether elements of some atoms were taken from their names, as the file does not state them.
     pub guesses_elements: bool,
     /// What was found while the file was read.
     pub findings: Findings,
@@ -301,7 +301,7 @@ impl AtomTable {
         };
     }
 
-    /// Sets the entry's id unless `id` is empty.
+    /// Sets the entry's id; `None` if `id` is empty.
     pub(super) fn set_entry_id(&mut self, id: &[u8]) {
         self.entry_id = (!id.is_empty()).then(|| String::from_utf8_lossy(id).into());
     }

@@ -32,7 +32,7 @@ struct AtomColumns<'a> {
     rows: u32,
 }
 
-/// Turns the rows of `_atom_site` into atoms. Notes in the table if the file states no elements.
+/// Turns the rows of `_atom_site` into atoms. Notes in the table if a row states no element that is known.
 pub(super) fn read(
     mut category: Category,
     models: Models,
@@ -45,7 +45,6 @@ pub(super) fn read(
         names.position(|other| other.eq_ignore_ascii_case(name.as_bytes()))
     };
     let found = find_columns(position)?;
-    table.guesses_elements |= found[AtomSiteItem::Symbol as usize].is_none();
     let mut items = [const { None }; ITEM_COUNT];
     for (item, column) in items.iter_mut().zip(found) {
         if let Some(column) = column {
@@ -66,6 +65,7 @@ impl AtomColumns<'_> {
         let rows = self.rows as usize;
         let names = self.table(AtomSiteItem::Name, text8)?;
         let symbols = self.table(AtomSiteItem::Symbol, symbol_number)?;
+        table.guesses_elements |= symbols.contains(&0);
         let altlocs = self.table(AtomSiteItem::AltId, |text| {
             not_null(text).first().copied().unwrap_or(0)
         })?;

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::atom_site::{
-    AtomSiteItem, CHAIN_ITEMS, ITEM_COUNT, RESIDUE_ITEMS, RunStart, element, find_columns,
+    AtomSiteItem, CHAIN_ITEMS, ITEM_COUNT, RESIDUE_ITEMS, RunStart, element_of_name, find_columns,
     symbol_number,
 };
 use super::lexer::strip_prefix;
@@ -76,7 +76,6 @@ impl<'a> AtomSiteRows<'a> {
         let column = |name: &str| tags.iter().position(|tag| is_named(tag, name));
         // Items that the file lacks take the empty range after the last column.
         let columns = find_columns(column)?;
-        table.guesses_elements |= columns[AtomSiteItem::Symbol as usize].is_none();
         let columns = columns.map(|column| 2 * column.unwrap_or(tags.len()));
         Ok(AtomSiteRows {
             text,
@@ -124,12 +123,16 @@ impl<'a> AtomSiteRows<'a> {
         };
         let name = padded8(text, span(AtomSiteItem::Name));
         let symbol = span(AtomSiteItem::Symbol);
+        let element = match symbol_number(&text[symbol.0..symbol.1]) {
+            0 => self.guess_element(name),
+            number => number,
+        };
         self.table.push(AtomLine {
             xyz,
             b_factor: b_factor(text, span(AtomSiteItem::BFactor)),
             occupancy: occupancy(text, span(AtomSiteItem::Occupancy)),
             name,
-            element: element(symbol_number(&text[symbol.0..symbol.1]), name),
+            element,
             altloc: self
                 .value(edges, AtomSiteItem::AltId)
                 .first()
@@ -193,6 +196,15 @@ impl<'a> AtomSiteRows<'a> {
     fn value(&self, edges: &[u32], item: AtomSiteItem) -> &'a [u8] {
         let (start, end) = span_at(edges, self.columns[item as usize]);
         not_null(&self.text[start..end])
+    }
+
+    /// The element of an atom whose row states none that is known, by its name. Notes in the table that
+    /// elements were guessed.
+    #[cold]
+    #[inline(never)]
+    fn guess_element(&mut self, name: Text8) -> u8 {
+        self.table.guesses_elements = true;
+        element_of_name(name)
     }
 
     /// Coordinates of any form, and whether one was rounded. An

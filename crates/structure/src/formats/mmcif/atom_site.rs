@@ -230,9 +230,10 @@ pub(in crate::formats) fn element(symbol_number: u8, name: Text8) -> u8 {
     }
 }
 
+/// The atomic number that an atom's name implies; 0 for none.
 #[cold]
 #[inline(never)]
-fn element_of_name(name: Text8) -> u8 {
+pub(super) fn element_of_name(name: Text8) -> u8 {
     if element::is_virtual_site(&name, false) {
         element::VIRTUAL_SITE
     } else {

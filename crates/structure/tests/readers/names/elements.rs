@@ -122,8 +122,21 @@ fn ions_without_elements_have_those_of_their_names() {
         .map(|(_, comp, element, kind)| (comp.trim().to_owned(), *kind, *element))
         .collect();
     assert_eq!(ligands(&text, Format::Pdb), expected);
-    let water_like = mmcif(&text, false);
-    assert_eq!(ligands(&water_like, Format::Mmcif), expected);
+    let without_column = mmcif(&text, false);
+    assert_eq!(ligands(&without_column, Format::Mmcif), expected);
+    // A column of which some values are not known.
+    let with_column = edit(&without_column, |line| match line {
+        _ if line.starts_with("ATOM") => {
+            let name = line.split('"').nth(1).unwrap_or_default();
+            format!("{line} {}", &name[..1])
+        }
+        _ if line.starts_with("HETATM") => format!("{line} ?"),
+        _ => line.to_owned(),
+    });
+    let last_item = "_atom_site.auth_asym_id\n";
+    let with_column =
+        with_column.replace(last_item, &format!("{last_item}_atom_site.type_symbol\n"));
+    assert_eq!(ligands(&with_column, Format::Mmcif), expected);
 }
 
 #[test]
