@@ -74,6 +74,8 @@ struct RawComponent {
     atoms: Vec<(Text8, u8)>,
     /// The two atoms, whether it is no single bond, and whether it is aromatic.
     bonds: Vec<([Text8; 2], bool, bool)>,
+    /// Whether the file does not state the order of one of the bonds.
+    lacks_order: bool,
 }
 
 impl ComponentRows {
@@ -88,14 +90,18 @@ impl ComponentRows {
     /// Adds a bond: the values of [`BOND_ITEMS`].
     pub(super) fn add_bond(&mut self, [comp, one, other, order, aromatic]: [&[u8]; 5]) {
         let is_aromatic = aromatic.eq_ignore_ascii_case(b"Y");
-        let is_single = order.eq_ignore_ascii_case(b"SING");
+        // `SING` in the wwPDB's files, and `SINGLE` in those of AceDRG and CCP4's library.
+        let first_letters = order.get(..4).unwrap_or_default();
+        let is_single = first_letters.eq_ignore_ascii_case(b"SING");
         let component = self.0.entry(text8(comp)).or_default();
+        component.lacks_order |= order.is_empty();
         let bond = ([one, other].map(text8), !is_single, is_aromatic);
         component.bonds.push(bond);
     }
 
     /// The components that a structure's own file describes. One without bonds, with bonds of atoms
-    /// that it lacks, or larger than [`FILE_ATOMS_MAX`], is left out: other sources describe it.
+    /// that it lacks or without an order, or larger than [`FILE_ATOMS_MAX`], is left out: other sources
+    /// describe it.
     pub(super) fn of_structure_file(self) -> ComponentMap {
         let is_usable = |(_, component): &(Text8, RawComponent)| {
             let largest = component.atoms.len().max(component.bonds.len() / 2);
@@ -160,8 +166,8 @@ impl RawComponent {
     /// their indices.
     ///
     /// # Errors
-    /// [`ErrorKind::Input`](crate::ErrorKind::Input) if there are too many atoms, or a bond is of an atom that the
-    /// component lacks.
+    /// [`ErrorKind::Input`](crate::ErrorKind::Input) if there are too many atoms, or a bond has no order or is of
+    /// an atom that the component lacks.
     fn finish(self, id: &Text8) -> Result<DictionaryComponent> {
         let broken = |what: String| {
             let id = String::from_utf8_lossy(id.trim_ascii_end()).into_owned();
@@ -170,6 +176,10 @@ impl RawComponent {
         };
         if self.atoms.len() > ATOMS_MAX {
             return Err(broken(format!("has more than {ATOMS_MAX} atoms")));
+        }
+        if self.lacks_order {
+            let error = broken("has a bond without _chem_comp_bond.value_order".to_owned());
+            return Err(error.fix("give the wwPDB's components.cif, or files of its components"));
         }
         // Hydrogens have no index.
         let mut index: HashMap<Text8, Option<u16>> = HashMap::new();

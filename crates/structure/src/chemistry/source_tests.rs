@@ -149,6 +149,26 @@ fn broken_dictionaries_are_refused() {
     assert!(error("data_X\n_chem_comp.id X\n").contains("no component"));
     assert!(error(&DICTIONARY.replace("ANL C C2", "ANL C C9")).contains("C9"));
     assert!(error(&DICTIONARY[..DICTIONARY.len() - 3]).contains("no value"));
+    let unknown = DICTIONARY.replace("ANL C C2 DOUB", "ANL C C2 ?");
+    let unknown = error(&unknown);
+    assert!(unknown.contains("\"ANL\" has a bond without _chem_comp_bond.value_order"));
+    assert!(unknown.contains("components.cif") && !unknown.contains("again"));
+}
+
+#[test]
+fn orders_of_bonds_may_be_whole_words() {
+    let words = DICTIONARY.replace("SING", "SINGLE");
+    let words = words.replace("DOUB", "double");
+    let words = Components::of_text("words.cif", words.as_bytes()).unwrap();
+    let usual = Components::of_text("usual.cif", DICTIONARY.as_bytes()).unwrap();
+    for id in ["BZA", "ANL"] {
+        let id = text8(id.as_bytes());
+        assert!(
+            words
+                .get(&id)
+                .is_some_and(|words| Some(words) == usual.get(&id))
+        );
+    }
 }
 
 /// The structure of a file's text.
@@ -286,6 +306,9 @@ fn components_that_the_file_describes_come_first() {
     let unknown = bonds.replace("LIG C CH3", "LIG C C9");
     let source = source_of(&format!("{atoms}{unknown}"));
     assert_eq!(source, ChemistrySource::Geometry, "a bond of no atom");
+    let unordered = bonds.replace(" doub ", " ? ");
+    let source = source_of(&unordered);
+    assert_eq!(source, ChemistrySource::Geometry, "a bond without order");
     let twice = bonds.replace("LIG C O ", "LIG C O SING N\nLIG C O ");
     assert_eq!(source_of(&twice), ChemistrySource::File, "a bond twice");
     let many: String = (0..4_010)
