@@ -204,6 +204,18 @@ fn models_first_or_all() {
 }
 
 #[test]
+fn numbers_of_models_may_have_five_digits() {
+    // As MDAnalysis writes them, from column 11 on.
+    let text = format!(
+        "MODEL     20000\n{}ENDMDL\nMODEL     20010\n{}ENDMDL\n",
+        ca("GLY A   1 ", 1.0),
+        ca("GLY A   1 ", 2.0),
+    );
+    let models: Vec<_> = all_models(&text).iter().map(|s| s.model).collect();
+    assert_eq!(models, [20_000, 20_010]);
+}
+
+#[test]
 fn models_without_model_or_endmdl() {
     let frames = format!(
         "{}ENDMDL\n{}ENDMDL\n",

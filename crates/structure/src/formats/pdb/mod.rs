@@ -520,7 +520,9 @@ impl<'a> PdbReader<'a> {
             b"DBREF " | b"DBREF1" | b"DBREF2" => self.read_reference(&padded(line)),
             _ if is_word(line, b"MODEL") || is_word(line, b"ENDMDL") => {
                 self.end_model();
-                self.model_number = int(padded(line)[6..14].trim_ascii());
+                // The second word, as programs write numbers above 9,999 beyond their columns.
+                let mut words = line.split(u8::is_ascii_whitespace).skip(1);
+                self.model_number = words.find(|word| !word.is_empty()).and_then(int);
                 return Ok(!self.is_complete());
             }
             b"REMARK" => {
