@@ -216,6 +216,15 @@ fn numbers_of_models_may_have_five_digits() {
 }
 
 #[test]
+fn a_number_of_five_digits_may_follow_any_number() {
+    let separated = "ATOM\t1\tCA\tGLY\tA\t2147483647\t1.000\t0.000\t0.000\n";
+    let structure = read(&(separated.to_owned() + &ca("GLY A12345", 5.0)));
+    let numbers = structure.residues.iter();
+    let numbers: Vec<_> = numbers.map(|residue| residue.auth_seq_id).collect();
+    assert_eq!(numbers, [i32::MAX, 12_345]);
+}
+
+#[test]
 fn models_without_model_or_endmdl() {
     let frames = format!(
         "{}ENDMDL\n{}ENDMDL\n",

@@ -212,7 +212,11 @@ fn number_of_digits(
 ) -> ((Option<i32>, u8), bool) {
     // An insertion after the residue of these four digits, or the next one.
     let four = int(&key[5..9]);
-    if four.is_some_and(|four| last.is_some_and(|last| last == four || last + 1 == four)) {
+    // In 64 bits, as a number in a line with tabs may be any of 32.
+    let step = four
+        .zip(last)
+        .map(|(four, last)| i64::from(four) - i64::from(last));
+    if matches!(step, Some(0 | 1)) {
         return ((four, key[9]), false);
     }
     // The coordinates begin in column 31.
