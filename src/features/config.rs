@@ -330,14 +330,18 @@ impl FeatureConfig {
         self.check_all_compute()
     }
 
-    /// The error of a column that a kernel of the user's own writes, and a feature or another kernel too.
+    /// The error of a column that is there twice: one that a kernel of the user's own writes, and a feature or
+    /// another kernel too, or one of two equal settings, which an embedder may make.
     fn taken_error(&self, table: TableName, name: &str) -> Error {
         let is_it = |column: ColumnDecl| column.table == table && column.name == name;
         let mut kernels = self.own_kernels.iter().rev();
-        let writer = kernels.find(|kernel| kernel.columns().any(is_it));
-        let writer = writer.map_or_else(|| "features".to_owned(), OwnKernel::name);
+        let Some(kernel) = kernels.find(|kernel| kernel.columns().any(is_it)) else {
+            let message = format!("two settings of a feature make the column {name:?}");
+            return Error::config(message).fix("leave out one of two equal cutoffs or channels");
+        };
+        let kernel = kernel.name();
         let message = format!(
-            "{writer} has the column {name:?}, which a feature or another kernel has already"
+            "{kernel} has the column {name:?}, which a feature or another kernel has already"
         );
         Error::config(message)
             .fix("rename the kernel's parameter, or leave the kernel or the feature out")

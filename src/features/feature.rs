@@ -144,11 +144,11 @@ impl SettingField<'_> {
             (SettingField::Flag(field), Setting::Flag(flag)) => *field = *flag,
             (SettingField::Either(field, words), Setting::Choice(word, _)) => {
                 let index = words.iter().position(|known| known == word);
-                *field = index.ok_or_else(|| unknown_setting_error(key))? == 1;
+                *field = index.ok_or_else(|| unknown_word_error(key, word, &*words))? == 1;
             }
             (SettingField::Choice(field), Setting::Choice(word, _)) => {
                 if !field.choose(word) {
-                    return Err(unknown_setting_error(key));
+                    return Err(unknown_word_error(key, word, field.words()));
                 }
             }
             (SettingField::Texts(field), Setting::Texts(texts)) => field.clone_from(texts),
@@ -207,6 +207,12 @@ pub(super) fn own_chain(own_chain: &mut bool) -> SettingField<'_> {
 /// The set that neighbours belong to, for descriptions.
 pub(super) fn neighbours_of(own_chain: bool) -> &'static str {
     if own_chain { "chain" } else { "model" }
+}
+
+/// The error for a word that a setting does not have.
+fn unknown_word_error(key: &str, word: &str, words: &[&str]) -> Error {
+    let error = Error::config(format!("{key} has no word {word:?}"));
+    error.fix(format!("its words are {}", words.join(", ")))
 }
 
 /// The error for a key or type that a feature does not list.

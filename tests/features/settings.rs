@@ -14,7 +14,7 @@ use tapeloop::ErrorKind;
 use tapeloop::backend::{Backend, cpu::CpuBackend};
 use tapeloop::features::{
     Centrality, Column, ContactNumber, ContactPoint, Cutoff, FeatureConfig, FeatureName,
-    FeatureTable, Features, Fusion, Input, NULL_COUNT, Reals, Sasa, TableName, twins,
+    FeatureTable, Features, Fusion, Input, NULL_COUNT, Reals, Sasa, Setting, TableName, twins,
     virtual_c_beta,
 };
 use tapeloop::pipeline::{Engine, EngineConfig, Wait};

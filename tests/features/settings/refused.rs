@@ -133,3 +133,25 @@ fn more_steps_of_centrality_than_the_settings_allow_are_refused() {
         assert!(error.contains(&format!("steps of {steps}")), "{error}");
     }
 }
+
+#[test]
+fn equal_settings_and_words_that_a_setting_lacks_are_named_as_such() {
+    let mut config = FeatureConfig {
+        features: vec![FeatureName::ContactNumber],
+        ..FeatureConfig::default()
+    };
+    config.contact_number.ca = vec![config.contact_number.ca[0]; 2];
+    let error = Features::new(config.clone()).err().unwrap().to_string();
+    assert!(error.contains("two settings of a feature"), "{error}");
+    let words = config.settings(FeatureName::Dssp).into_iter();
+    let choice = |(key, setting)| match setting {
+        Setting::Choice(..) => Some(key),
+        _ => None,
+    };
+    for key in words.filter_map(choice) {
+        let unknown = Setting::Choice("neither", &[]);
+        let error = config.set(FeatureName::Dssp, key, &unknown).unwrap_err();
+        let expected = format!("{key} has no word \"neither\"");
+        assert!(error.to_string().contains(&expected), "{error}");
+    }
+}
