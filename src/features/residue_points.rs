@@ -165,7 +165,8 @@ fn ideal_c_beta(backbone: &Backbone) -> Position {
 /// 32 bits, of a broken backbone, is the nearest integer that fits.
 pub fn virtual_c_beta(n: [i32; 3], ca: [i32; 3], c: [i32; 3]) -> [i32; 3] {
     let difference = |p: [i32; 3], q: [i32; 3]| {
-        std::array::from_fn::<f64, 3, _>(|axis| f64::from(p[axis] - q[axis]) / 1000.0)
+        let apart = |axis: usize| f64::from(p[axis]) - f64::from(q[axis]);
+        std::array::from_fn::<f64, 3, _>(|axis| apart(axis) / 1000.0)
     };
     let (b, c) = (difference(ca, n), difference(c, ca));
     let a = [

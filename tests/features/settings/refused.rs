@@ -155,3 +155,14 @@ fn equal_settings_and_words_that_a_setting_lacks_are_named_as_such() {
         assert!(error.to_string().contains(&expected), "{error}");
     }
 }
+
+#[test]
+fn c_betas_of_backbones_as_far_apart_as_numbers_go_are_built() {
+    let (least, most) = ([i32::MIN; 3], [i32::MAX; 3]);
+    for position in [
+        virtual_c_beta(least, most, least),
+        virtual_c_beta(most, least, [0; 3]),
+    ] {
+        assert_eq!(position, [position[0]; 3]);
+    }
+}
