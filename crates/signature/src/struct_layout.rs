@@ -70,17 +70,21 @@ impl Declarations {
             align: 1,
             pointers: Vec::new(),
         };
-        // alignas(16)
         let head = &self.tokens[start..open];
-        if let Some(keyword) = head
-            .iter()
-            .position(|token| token.word() == Some("alignas"))
-            && let Some(align) = head
-                .get(keyword + 2)
-                .and_then(|token| self.constant_product(std::slice::from_ref(token)))
-        {
-            // `alignas(0)` has no effect.
-            layout.align = align.max(1) as usize;
+        if split(head, ':').count() > 1 {
+            // It has a base, whose members come first.
+            return head[0].error(DATA_ALONE);
+        }
+        // alignas(16), and CUDA's own word for it.
+        for (index, token) in head.iter().enumerate() {
+            if matches!(token.word(), Some("alignas" | "__align__")) {
+                let value = self.group(&mut (start + index + 1));
+                let Some(align) = value.and_then(|value| self.constant_product(value)) else {
+                    return token.error("the alignment is not a constant");
+                };
+                // `alignas(0)` has no effect.
+                layout.align = layout.align.max(align as usize);
+            }
         }
         for member in split(members, ';') {
             if !member.is_empty() {

@@ -223,6 +223,26 @@ fn what_a_struct_cannot_have_is_an_error() {
 }
 
 #[test]
+fn alignments_and_bases_of_structs_are_read_or_refused() {
+    let layout = |text: &str| Declarations::parse(text).layout("S", 1);
+    for (head, bytes) in [
+        ("struct __align__(16) S", 16),
+        ("constexpr int N = 32;\nstruct alignas(N) S", 32),
+        ("struct __align__(8) alignas(2) S", 16),
+    ] {
+        let layout = layout(&format!("{head} {{ float x, y, z; }};")).unwrap();
+        assert_eq!(layout.bytes, bytes, "{head}");
+    }
+    for (head, expected) in [
+        ("struct alignas(float4) S", "alignment"),
+        ("struct B { int b; };\nstruct S : B", "data members alone"),
+    ] {
+        let error = layout(&format!("{head} {{ float x, y, z; }};")).unwrap_err();
+        assert!(error.message.contains(expected), "{head}: {error}");
+    }
+}
+
+#[test]
 fn attributes_before_the_name_are_no_parameters() {
     let text = "extern \"C\" __global__ void __attribute__((used)) __cluster_dims__(2, 1, 1) \
                 __launch_bounds__(64) __maxnreg__(32) f(float* x) {}";
