@@ -47,19 +47,18 @@ pub fn text(records: &[Record]) -> Result<String> {
     let mut rows = vec![head.map(str::to_owned)];
     let (mut refused, mut warnings) = (Vec::new(), Vec::new());
     for point in &points {
-        let name = name(&point.facts);
+        let title = full_title(&point.facts, &points);
         match &point.outcome {
             Outcome::Measured(figures) => {
-                let title = full_title(&point.facts, &points);
                 warnings.extend(
                     figures
                         .flags
                         .iter()
                         .map(|flag| format!("! {title}: {flag}")),
                 );
-                rows.push(row(name, figures, &point.facts));
+                rows.push(row(name(&point.facts), figures, &point.facts));
             }
-            Outcome::Refused(reason) => refused.push(format!("REFUSED {name}: {reason}")),
+            Outcome::Refused(reason) => refused.push(format!("REFUSED {title}: {reason}")),
         }
     }
     let mut text = format!("{}\n\n{}", capital(&results.headline), table(&rows));

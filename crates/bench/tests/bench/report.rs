@@ -2,7 +2,7 @@
 
 use crate::made_up_run::{figures_of, full, records, single, troubled};
 use tapeloop_bench::record::{Figures, Latency, Open, Outcome, Record, Reference, Share, Stages};
-use tapeloop_bench::report::html;
+use tapeloop_bench::report::{html, text};
 
 pub(crate) fn page(records: &[Record]) -> String {
     html(records).unwrap()
@@ -246,6 +246,17 @@ fn a_point_that_failed_is_not_said_to_have_wrong_outputs() {
     let page = page(&records);
     assert!(page.contains("1 point refused: no figures") && page.contains("out of memory"));
     assert!(!page.contains("wrong output"));
+}
+
+#[test]
+fn the_terminal_names_the_workload_of_a_refused_point() {
+    let mut records = full();
+    let mut of_features = records.iter_mut().rev();
+    let refused = of_features.find(|record| record.point.workload == "features");
+    refused.unwrap().outcome = Outcome::Refused("no memory".to_owned());
+    let text = text(&records).unwrap();
+    let line = text.lines().find(|line| line.starts_with("REFUSED"));
+    assert!(line.unwrap().starts_with("REFUSED features, "), "{line:?}");
 }
 
 #[test]
