@@ -217,11 +217,16 @@ fn numbers_of_models_may_have_five_digits() {
 
 #[test]
 fn a_number_of_five_digits_may_follow_any_number() {
-    let separated = "ATOM\t1\tCA\tGLY\tA\t2147483647\t1.000\t0.000\t0.000\n";
-    let structure = read(&(separated.to_owned() + &ca("GLY A12345", 5.0)));
+    // The last four digits of the first begin with 0, so it is no chain id; gaps are at most 1,000.
+    let wide = [2147480647, 2147481647, 2147482647, i32::MAX];
+    let lines = wide.map(|number| {
+        format!("ATOM      1  CA  GLY A{number}    1000.000   0.000   0.000  1.00 10.00\n")
+    });
+    let structure = read(&(lines.concat() + &ca("GLY A12345", 5.0)));
     let numbers = structure.residues.iter();
     let numbers: Vec<_> = numbers.map(|residue| residue.auth_seq_id).collect();
-    assert_eq!(numbers, [i32::MAX, 12_345]);
+    assert_eq!(numbers[..4], wide);
+    assert_eq!(numbers[4..], [12_345]);
 }
 
 #[test]

@@ -212,7 +212,7 @@ fn number_of_digits(
 ) -> ((Option<i32>, u8), bool) {
     // An insertion after the residue of these four digits, or the next one.
     let four = int(&key[5..9]);
-    // In 64 bits, as a number in a line with tabs may be any of 32.
+    // In 64 bits, as a number whose field is too wide may be any of 32.
     let step = four
         .zip(last)
         .map(|(four, last)| i64::from(four) - i64::from(last));
