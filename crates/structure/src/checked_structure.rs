@@ -32,6 +32,8 @@ impl CheckedStructure {
     /// - An atom is farther than 100,000 A from the origin along an axis.
     /// - The columns of atoms differ in length; [`Structure::atom_name`] and
     ///   [`Structure::atom_details`] may be empty.
+    /// - [`Structure::loose_residues`] do not have the loose atoms; there may be none of them.
+    /// - [`Structure::chemistry`] is of another number of atoms.
     /// - The [`AtomClass`] of an atom has no radius in [`Structure::radii`].
     /// - There are ligands and no chain, a ligand of more than 65,535 atoms, or more than 524,287
     ///   chains.
@@ -124,9 +126,10 @@ fn have_radii<'a>(classes: impl Iterator<Item = &'a AtomClass>, count: u8) -> bo
     classes.fold(true, |all, class| all & class.has_radius(count))
 }
 
-/// Whether the atoms and chains that residues refer to exist, and the columns have the lengths that
-/// kernels rely on; else an [`ErrorKind::Input`](crate::ErrorKind::Input) error. It names the first
-/// part that is wrong.
+/// Whether the chains that residues name exist, and spans and columns have the lengths that kernels
+/// rely on; else an [`ErrorKind::Input`](crate::ErrorKind::Input) error. It names the first part
+/// that is wrong. Atoms of the backbone, such as [`Residue::ca`](super::Residue::ca), are not
+/// checked: one that does not exist has no position.
 fn check_parts(structure: &Structure) -> Result<()> {
     let atoms = structure.xyz.len();
     let chains = structure.chains.len();

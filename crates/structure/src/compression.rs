@@ -45,7 +45,7 @@ impl Compression {
         Self::of_name(name).map_or(name, |(_, stem)| stem)
     }
 
-    /// Unpacks a whole file into `text`.
+    /// Unpacks a whole file into `text`. May wait for the budget of `share`.
     ///
     /// # Errors
     /// [`ErrorKind::Input`](crate::ErrorKind::Input) if the data is damaged or cut short,

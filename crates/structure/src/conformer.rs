@@ -62,7 +62,7 @@ impl Conformers {
     }
 
     /// The chosen residue, and its chosen atoms in file order; `None` if the site has only
-    /// hydrogen.
+    /// hydrogens and virtual sites.
     pub(super) fn choose(&mut self) -> Option<(usize, &[AtomLine])> {
         self.chosen.clear();
         let &(first, _) = self.atoms.first()?;

@@ -111,8 +111,8 @@ fn namesake(model: ModelRuns, run: &AtomRun, atom: &AtomLine) -> Option<[i32; 3]
 }
 
 /// Joins the models of a file into one structure: residues in the order of the models, and then the atoms
-/// without a row. Ligands, waters, accessions and findings are those of all models, and the other fields
-/// those of the first.
+/// without a row. Ligands, waters, accessions, findings and rounded atoms are those of all models, pLDDTs are
+/// scaled if those of any are, and the other fields are those of the first.
 ///
 /// # Errors
 /// [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) if there is no memory for the atoms.

@@ -32,7 +32,7 @@ pub struct Structure {
     /// The title, as PDB's TITLE or mmCIF's `_struct.title` state it; `None` if the file has none.
     /// Up to 1,024 bytes, with one blank between words.
     pub title: Option<Arc<str>>,
-    /// The model's number in the file; 1 if the file gives none.
+    /// The model's number in the file; if the file gives none, 1, or the next that is free.
     pub model: i32,
     /// The frame that the coordinates are from, if they are from a trajectory.
     pub frame: Option<Frame>,
@@ -287,7 +287,7 @@ pub enum BFactorKind {
 pub struct Chain {
     /// The author's id; the label id if the file has no author's id.
     pub auth_asym_id: Arc<str>,
-    /// `label_asym_id`; `None` in a PDB file.
+    /// `label_asym_id`; `None` in a PDB file, unless the chain is a part of one that was split.
     pub label_asym_id: Option<Arc<str>>,
     /// `label_entity_id`; `None` in a PDB file.
     pub entity_id: Option<Arc<str>>,

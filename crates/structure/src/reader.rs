@@ -23,8 +23,9 @@ use crate::{Error, Result};
 /// All methods that read return
 /// - [`ErrorKind::Input`](crate::ErrorKind::Input) if the bytes are not a structure: no known
 ///   format, malformed, without polymer residues, or damaged compressed data; if a model holds copies of
-///   its residues in one place ([`ChainSplit::Auto`](super::ChainSplit::Auto)); or if models that are to
-///   be joined are in one place,
+///   its residues in one place ([`ChainSplit::Auto`](super::ChainSplit::Auto)); if models that are to
+///   be joined are in one place; if an assembly cannot be built; or for a finding that
+///   [`ReadOptions::strict`] does not allow,
 /// - [`ErrorKind::Usage`](crate::ErrorKind::Usage) if models are to be joined, and an assembly built,
 /// - [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) if the file exceeds a limit of
 ///   [`ReadOptions::limits`], or if there is no memory for it.
@@ -60,7 +61,8 @@ impl Reader {
         }
     }
 
-    /// A reader with empty buffers that takes the bytes of files and text from `budget`.
+    /// A reader with empty buffers that takes the bytes of files and text from `budget`, for which it
+    /// waits while other readers hold too much of it.
     pub fn with_budget(options: ReadOptions, budget: Arc<ReadBudget>) -> Self {
         Reader {
             budget: Some(budget),
@@ -105,7 +107,8 @@ impl Reader {
         (&mut self.table, &mut self.selector)
     }
 
-    /// Passes `bytes` bytes to `parse`, which `fill` has written. They are from the budget.
+    /// Passes `bytes` bytes to `parse`, which `fill` has written. They are from the budget, for which it
+    /// may wait.
     ///
     /// # Errors
     /// The errors of `fill` and `parse`, and

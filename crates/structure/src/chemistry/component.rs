@@ -22,9 +22,9 @@ pub(super) struct KnownBonds {
 }
 
 /// Finds what the atoms of a residue or ligand can take part in by its component in a dictionary. `None`
-/// if an atom is not one of the component's, or has more than [`ATOM_BONDS_MAX`] bonds, or bonds are far too
-/// long: it is another compound under the same name then. `links` has the number of each atom's bonds to
-/// linked ligands, whose hydrogens it lacks.
+/// if an atom is not one of the component's, is there twice or has more than [`ATOM_BONDS_MAX`] bonds, or
+/// bonds are far too long: it is another compound under the same name then. `links` has the number of each atom's
+/// bonds to linked ligands, whose hydrogens it lacks.
 pub(super) fn perceive_known(
     xyz: &[[i32; 3]],
     element: &[u8],

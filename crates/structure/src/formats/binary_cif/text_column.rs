@@ -21,7 +21,7 @@ pub(super) enum TextColumn<'a> {
 }
 
 impl<'a> TextColumn<'a> {
-    /// Takes the bytes of all rows from `expansion`: a string counts for each row that has it.
+    /// Takes the bytes of strings from `expansion`: one counts for each row that has it.
     pub(super) fn new(column: DecodedColumn<'a>, expansion: &mut ExpansionBudget) -> Result<Self> {
         if let ColumnValues::Texts(texts) = column.values {
             let rows = 0..texts.index.len();
