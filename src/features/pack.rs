@@ -210,7 +210,7 @@ fn structure_span(structure: &CheckedStructure, offset: Extent) -> StructureSpan
     }
 }
 
-/// Writes the spans of a structure's residues, none of which has more than 1,000 atoms.
+/// Writes the spans of a structure's residues, none of which has more than 65,535 atoms.
 fn write_residues(spans: &mut [ResidueSpan], structure: &Structure, offset: Extent) {
     let atoms = structure.atom_start.windows(2);
     let has_names = !structure.atom_name.is_empty();
@@ -261,7 +261,7 @@ fn ligand_atoms(structure: &Structure) -> impl Iterator<Item = (u32, &LigandAtom
     ligands.flat_map(|(index, ligand)| ligand.atoms.iter().map(move |atom| (index as u32, atom)))
 }
 
-/// Writes the spans of ligands in their order, none of which has more than 1,000 atoms; the chain
+/// Writes the spans of ligands in their order, none of which has more than 65,535 atoms; the chain
 /// is the structure's first.
 fn write_ligands(spans: &mut [ResidueSpan], structure: &Structure, offset: Extent) {
     let mut atom_start = offset[ATOMS] + structure.xyz.len() as u32;

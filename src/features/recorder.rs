@@ -522,12 +522,12 @@ impl<'a> FeatureRecorder<'a> {
         self.input(|inputs| &mut inputs.names, "names", ATOMS, 1)
     }
 
-    /// The B factor of each residue's C-alpha, `[residues]`, in A^2.
+    /// The B factor or pLDDT of each residue's C-alpha, `[residues]`.
     pub(super) fn b(&mut self) -> Buffer<f32> {
         self.input(|inputs| &mut inputs.b, "b", RESIDUES, 1)
     }
 
-    /// The B factor of each atom, `[atoms]`, in A^2.
+    /// The B factor or pLDDT of each atom, `[atoms]`.
     pub(super) fn atom_b(&mut self) -> Buffer<f32> {
         self.input(|inputs| &mut inputs.atom_b, "atom_b", ATOMS, 1)
     }

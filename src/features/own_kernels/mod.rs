@@ -97,8 +97,8 @@ pub struct OwnKernelSettings {
 /// - `const` pointers named as an input ([`OwnKernel::INPUTS`]): `header` (`unsigned`), `structures`
 ///   (`StructureSpan`), `residues` (`ResidueSpan`), `chains` (`ChainSpan`), `members` (`unsigned`),
 ///   `atoms`, `ca` and `cb` (`Atom`), `backbone` (`Backbone`), `side_chains` (`SideChain`), `b` and
-///   `atom_b` (`float`, in A^2), `sequence` and `row_numbers` (`int`). [`OWN_KERNEL_HEADER`] has the
-///   structs.
+///   `atom_b` (`float`: B factors in A^2, or pLDDTs), `sequence` and `row_numbers` (`int`).
+///   [`OWN_KERNEL_HEADER`] has the structs.
 /// - `const float* channel_NAME`: the annotation NAME of each residue, NaN where there is none.
 /// - `float*` and `int*`: a column of that name, which is null where the kernel writes nothing, NaN
 ///   or -1.
@@ -120,9 +120,10 @@ impl OwnKernel {
     /// more. A batch's part of a structure that was rejected is zeros.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a text without such a kernel, for a
-    /// parameter that stands for nothing or is of another type, and for a value or a column that is
-    /// of no parameter. The message names the file.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a text without such a kernel, for one
+    /// that writes no column or whose launch bound cannot be read, for a parameter that stands for
+    /// nothing or is of another type, and for a value or a column that is of no parameter. The
+    /// message names the file.
     pub unsafe fn new(settings: OwnKernelSettings) -> Result<Self> {
         let read = read_kernel(&settings).within(|| settings.file.clone());
         let (block_threads, params) = read?;
