@@ -68,7 +68,7 @@ pub struct Side {
     pub machine: String,
 }
 
-/// A point that both runs measured.
+/// A point of both runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Compared {
     /// The workload, and the settings that differ from other points.

@@ -81,7 +81,7 @@ impl SimDevice {
     ///
     /// # Errors
     /// [`ErrorKind::Usage`](tapeloop_engine::error::ErrorKind::Usage) for an unknown function or
-    /// timestamp, words that are too few, and a violation.
+    /// timestamp, another number of words than the kernel takes, and a violation.
     pub(super) fn resolve(&mut self, slot: u32, op: &Op) -> Result<ResolvedOp> {
         let kernel: Option<Arc<Kernel>> = match op {
             Op::Launch { function, args, .. } => {

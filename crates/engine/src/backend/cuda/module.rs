@@ -465,7 +465,7 @@ impl Module {
         let mut raw = std::ptr::null_mut();
         // SAFETY: the options and their values are two each and outlive the
         // call, as do the log, of the size that is passed with it, and the image,
-        // which `Format::detect` found to end inside its buffer.
+        // which `ImageFormat::detect` found to end inside its buffer.
         let result = unsafe {
             (driver.cuModuleLoadDataEx)(
                 &mut raw,
