@@ -65,7 +65,8 @@ pub fn text(records: &[Record]) -> Result<String> {
     let more = warnings.len().saturating_sub(WARNINGS_MAX);
     warnings.truncate(WARNINGS_MAX);
     if more > 0 {
-        warnings.push(format!("! {more} more warnings are in the report"));
+        let more = format::counted(more as u64, "more warning");
+        warnings.push(format!("! {more} in the report"));
     }
     let claims = results.claims.into_iter().map(|claim| claim.words);
     let claims = std::iter::once(format!("{}.", results.trust)).chain(claims);

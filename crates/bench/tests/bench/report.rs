@@ -260,6 +260,17 @@ fn the_terminal_names_the_workload_of_a_refused_point() {
 }
 
 #[test]
+fn one_warning_more_than_the_terminal_has_is_counted_as_one() {
+    let mut records = full();
+    for record in &mut records {
+        figures_of(record).flags.clear();
+    }
+    figures_of(&mut records[0]).flags = (0..9).map(|place| format!("warning {place}")).collect();
+    let text = text(&records).unwrap();
+    assert!(text.contains("\n! 1 more warning in the report"), "{text}");
+}
+
+#[test]
 fn an_axis_whose_points_were_all_refused_has_a_column_for_the_reasons() {
     let mut records = full();
     let axis = records.last().unwrap().point.axis.clone();
