@@ -260,6 +260,18 @@ fn the_terminal_names_the_workload_of_a_refused_point() {
 }
 
 #[test]
+fn a_workload_whose_first_pair_has_no_times_keeps_its_heading() {
+    let mut records = full();
+    for record in &mut records {
+        if record.point.workload == "launch" && record.point.kernels == 1 {
+            figures_of(record).period_ns.clear();
+        }
+    }
+    assert!(drawing(&page(&full()), "replay").contains("Launch"));
+    assert!(drawing(&page(&records), "replay").contains("Launch"));
+}
+
+#[test]
 fn one_warning_more_than_the_terminal_has_is_counted_as_one() {
     let mut records = full();
     for record in &mut records {

@@ -31,7 +31,8 @@ pub(super) fn figure(points: &[MergedPoint]) -> Option<Figure> {
         let group = pairs.iter().filter(|pair| pair.0.facts.workload == name);
         let labels = group.clone().map(|pair| label(&pair.0.facts, points));
         let (shared, labels) = without_shared_start(labels.collect());
-        for ((place, pair), label) in group.enumerate().zip(labels) {
+        let mut first = true;
+        for (pair, label) in group.zip(labels) {
             let Some(change) = replay_change(pair) else {
                 continue;
             };
@@ -42,7 +43,7 @@ pub(super) fn figure(points: &[MergedPoint]) -> Option<Figure> {
                 ChangeFinding::Unclear => (Ink::Quiet, ", too noisy"),
             };
             rows.push(ChartRow {
-                heading: (place == 0).then(|| {
+                heading: first.then(|| {
                     let heading = format!("{}{shared}", capital(&workload(name)));
                     (heading, String::new())
                 }),
@@ -56,6 +57,7 @@ pub(super) fn figure(points: &[MergedPoint]) -> Option<Figure> {
                 high: change.high,
                 text: format!("{}{about}", format::times(change.ratio)),
             });
+            first = false;
         }
     }
     Figure::rows(
