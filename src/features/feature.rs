@@ -139,7 +139,7 @@ impl SettingField<'_> {
             (SettingField::Lengths(field), Setting::Lengths(lengths)) => field.clone_from(lengths),
             (SettingField::Integer(field, range), Setting::Integer(integer, _)) => {
                 Setting::Integer(*integer, range).check(key)?;
-                *field = u32::try_from(*integer).map_err(|_| unknown_setting_error(key))?;
+                *field = u32::try_from(*integer).expect("ranges of settings are within u32");
             }
             (SettingField::Flag(field), Setting::Flag(flag)) => *field = *flag,
             (SettingField::Either(field, words), Setting::Choice(word, _)) => {

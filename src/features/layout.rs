@@ -1,8 +1,9 @@
 //! The structs that the host or a kernel writes and kernels read. `kernels/layout.cuh` has the same
 //! structs; both files assert the sizes.
 //!
-//! A batch holds structures side by side. All indices count from the batch's start. The part of an
-//! item that was rejected while it was written is zeros, which every struct defines as absent.
+//! A batch holds structures side by side. All indices count from the batch's start. The part of an item
+//! that was rejected while it was written is zeros. Spans, flags and tags of zeros are absent; a position of
+//! zeros is the origin, so ask for [`ResidueSpan::PRESENT`] before a position is read.
 
 use super::columns::NULL_COUNT;
 use super::constants;
@@ -290,7 +291,7 @@ pub(super) struct ResidueSpan {
 const _: () = assert!(size_of::<ResidueSpan>() == 16);
 
 impl ResidueSpan {
-    /// The residue is present.
+    /// The residue or ligand was written. Only the rows of a rejected structure, which are zeros, lack it.
     pub(super) const PRESENT: u8 = constants::PRESENT;
     /// It is linked to the residue before it. The first residue of a structure may have the flag too; see
     /// [`Self::is_linked`].

@@ -112,6 +112,7 @@ impl Twin for residue_points::Views<'_> {
                     (*ca, *cb) = if residue.is(ResidueSpan::PRESENT) {
                         points(residue, backbone, *beta)
                     } else {
+                        // A backbone of zeros would have its atoms at the origin.
                         (Atom::NONE, Atom::NONE)
                     };
                 }

@@ -52,7 +52,7 @@ where
     S: Iterator<Item = Vec<Source>> + Send,
 {
     let window = FILES_AHEAD * pool.current_num_threads();
-    let of_thread = Arc::clone(counters);
+    let thread_counters = Arc::clone(counters);
     let counters = Arc::clone(counters);
     let annotations = annotations.map(Arc::clone);
     let budget = Arc::clone(budget);
@@ -85,8 +85,8 @@ where
     let inputs = OrderedMap::new(sources, Arc::clone(pool), window, work)
         .weighing(|group| group.len().min(RECORD_BATCH_FILES))
         .flatten();
-    TimedIterator::new(inputs, move |time, files| {
-        of_thread.set_submit_thread(time, files)
+    TimedIterator::new(inputs, move |time, waited| {
+        thread_counters.set_submit_thread(time, waited)
     })
 }
 
@@ -117,7 +117,9 @@ fn read(source: &Source, options: ReadOptions, budget: &Arc<ReadBudget>) -> Resu
     }
     READER.with_borrow_mut(|kept| {
         let new = || Reader::with_budget(options, Arc::clone(budget));
-        let mut reader = kept.take().unwrap_or_else(new);
+        // That of another run on the same threads has another budget.
+        let usable = kept.take().filter(|kept| kept.reads_with(&options, budget));
+        let mut reader = usable.unwrap_or_else(new);
         let structures = content.read(&source.path, &mut reader);
         let structures = structures.map_err(|error| match content {
             Content::Frame(_) | Content::Packed(_) => error,
@@ -150,6 +152,7 @@ mod tests {
     use flate2::write::GzEncoder;
     use std::fmt::Write as _;
     use std::io::Write as _;
+    use tapeloop_structure::Models;
     use tapeloop_structure::internal::BudgetShare;
 
     #[test]
@@ -180,6 +183,36 @@ mod tests {
         assert!(is_kept);
         let (bytes, is_kept) = read_gzipped(1_300_000);
         assert!(bytes > KEPT_BUFFER_BYTES_MAX && !is_kept);
+    }
+
+    #[test]
+    fn a_thread_reads_with_the_options_and_the_budget_of_each_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.pdb");
+        let atom = "ATOM      1  CA  ALA A   1      11.104   6.134  -6.504\n";
+        std::fs::write(
+            &path,
+            format!("MODEL 1\n{atom}ENDMDL\nMODEL 2\n{atom}ENDMDL\n"),
+        )
+        .unwrap();
+        let source = Source {
+            ordinal: 0,
+            path,
+            content: Ok(Content::File),
+            chain: None,
+        };
+        let first = ReadOptions::default();
+        let all = ReadOptions {
+            models: Models::All,
+            ..first
+        };
+        for (options, models) in [(first, 1), (all, 2)] {
+            let budget = Arc::new(ReadBudget::new(1 << 20));
+            assert_eq!(read(&source, options, &budget).unwrap().len(), models);
+            let kept = READER.take().unwrap();
+            assert!(kept.reads_with(&options, &budget));
+            READER.set(Some(kept));
+        }
     }
 
     #[test]

@@ -394,15 +394,15 @@ impl RunCounters {
     }
 
     /// Notes the time of the thread that lists inputs, and its wait for room.
-    pub fn set_list_thread(&self, time: ThreadTime, room: Duration) {
+    pub fn set_list_thread(&self, time: ThreadTime, room_wait: Duration) {
         let mut threads = locked(&self.threads);
-        (threads.list, threads.list_room) = (time, room);
+        (threads.list, threads.list_room) = (time, room_wait);
     }
 
     /// Notes the time of the thread that submits structures, and its wait for files.
-    pub fn set_submit_thread(&self, time: ThreadTime, files: Duration) {
+    pub fn set_submit_thread(&self, time: ThreadTime, files_wait: Duration) {
         let mut threads = locked(&self.threads);
-        (threads.submit, threads.submit_files) = (time, files);
+        (threads.submit, threads.submit_files) = (time, files_wait);
     }
 
     /// Notes the time of the thread that takes results, after the last one.

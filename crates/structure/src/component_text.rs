@@ -103,17 +103,16 @@ impl ComponentRows {
     /// that it lacks or without an order, or larger than [`FILE_ATOMS_MAX`], is left out: other sources
     /// describe it.
     pub(super) fn of_structure_file(self) -> ComponentMap {
-        let is_usable = |(_, component): &(Text8, RawComponent)| {
-            let largest = component.atoms.len().max(component.bonds.len() / 2);
-            !component.bonds.is_empty() && largest <= FILE_ATOMS_MAX
+        let finished = |(id, mut component): (Text8, RawComponent)| {
+            let bonds = component.bonds.len();
+            if bonds == 0 || bonds / 2 > FILE_ATOMS_MAX {
+                return None;
+            }
+            component.add_unlisted_atoms();
+            let has_room = component.atoms.len() <= FILE_ATOMS_MAX;
+            Some((id, component.finish(&id).ok().filter(|_| has_room)?))
         };
-        let usable = self.0.into_iter().filter(is_usable);
-        usable
-            .filter_map(|(id, mut component)| {
-                component.add_unlisted_atoms();
-                Some((id, component.finish(&id).ok()?))
-            })
-            .collect()
+        self.0.into_iter().filter_map(finished).collect()
     }
 }
 

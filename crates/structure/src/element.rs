@@ -76,6 +76,16 @@ pub(super) fn from_name([a, b, c, d, ..]: Text8) -> u8 {
     from_name_columns([a, b, c, d])
 }
 
+/// The heaviest element that names of atoms imply, einsteinium: of heavier ones no structure is known, and
+/// their symbols are names of light atoms, such as `CN` and `HS`.
+const NAMED_MAX: u8 = 99;
+
+/// The atomic number of a symbol of two letters that a name begins with; 0 for none.
+fn from_two_letters(letters: [u8; 2]) -> u8 {
+    let number = from_symbol(letters);
+    if number <= NAMED_MAX { number } else { 0 }
+}
+
 /// The atomic number that the name of a polymer atom implies; 0 for none.
 ///
 /// `name` is the four name columns of a PDB line, in which an element of one letter is in the second
@@ -101,7 +111,7 @@ pub(super) fn from_name_columns(name: [u8; 4]) -> u8 {
     if fourth != b' ' && matches!(first, b'H' | b'D') {
         return HYDROGEN;
     }
-    let both = from_symbol([first, second]);
+    let both = from_two_letters([first, second]);
     if both == 0 || is_remoteness(first, second) {
         return from_symbol([first, b' ']);
     }
@@ -110,16 +120,17 @@ pub(super) fn from_name_columns(name: [u8; 4]) -> u8 {
 
 /// The atomic number that the columns of a name imply in a residue that is no polymer, in a file that
 /// keeps to the columns: two letters from the first column on are the symbol of an element (`CA  ` is
-/// calcium, ` CA ` carbon). Of the names that start with H, only mercury's is not hydrogen. Names of four
-/// letters fill all columns (`CAAA` is carbon); of those only `CL`, `BR` and `FE` are two-letter symbols.
+/// calcium, ` CA ` carbon). Names that start with a digit, and those with H or D first, are read as in polymers,
+/// but for mercury's (`HG  `). Names of four letters fill all columns (`CAAA` is carbon); of those only `CL`,
+/// `BR` and `FE` are two-letter symbols.
 pub(super) fn from_columns(name: [u8; 4]) -> u8 {
     let [first, second, _, fourth] = name.map(|byte| byte.to_ascii_uppercase());
-    let is_hydrogen = matches!(first, b'H' | b'D') && (fourth != b' ' || second != b'G');
-    if first == b' ' || !second.is_ascii_alphabetic() || is_hydrogen {
+    let starts_as_hydrogen = matches!(first, b'H' | b'D') && (fourth != b' ' || second != b'G');
+    if !first.is_ascii_alphabetic() || !second.is_ascii_alphabetic() || starts_as_hydrogen {
         return from_name_columns(name);
     }
     let has_symbol = fourth == b' ' || matches!(&[first, second], b"CL" | b"BR" | b"FE");
-    match from_symbol([first, second]) {
+    match from_two_letters([first, second]) {
         both if both > 0 && has_symbol => both,
         _ => from_symbol([first, b' ']),
     }
@@ -188,6 +199,13 @@ mod tests {
             (b" HG ", *b"H "),
             (b"HG11", *b"H "),
             (b"HO  ", *b"H "),
+            (b"HS  ", *b"H "),
+            (b"HF  ", *b"HF"),
+            (b"1HB ", *b"H "),
+            (b"2HN ", *b"H "),
+            (b"1H  ", *b"H "),
+            (b"3H2*", *b"H "),
+            (b"CN  ", *b"C "),
             (b"CL1 ", *b"CL"),
             (b"CL12", *b"CL"),
             (b"CAAA", *b"C "),

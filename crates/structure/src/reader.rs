@@ -70,6 +70,13 @@ impl Reader {
         }
     }
 
+    /// Whether it reads with these options, and takes bytes from this budget.
+    #[doc(hidden)]
+    pub fn reads_with(&self, options: &ReadOptions, budget: &Arc<ReadBudget>) -> bool {
+        let own = self.budget.as_ref();
+        self.options == *options && own.is_some_and(|own| Arc::ptr_eq(own, budget))
+    }
+
     /// Bytes of the buffers for files and text, which the reader keeps.
     #[doc(hidden)]
     pub fn buffer_bytes(&self) -> usize {

@@ -76,14 +76,14 @@ impl Chain {
     }
 }
 
-/// A residue of a chain's sequence that has no row.
+/// A residue of a chain's sequence that was not observed: it is not among [`Structure::residues`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct UnobservedResidue {
     /// The residue, without atoms.
     pub residue: Residue,
     /// Whether the file states its author's number; 0 stands for it otherwise.
     pub is_numbered: bool,
-    /// The row that it comes before.
+    /// The index among [`Structure::residues`] of the residue that it comes before; their number if it comes last.
     pub before: usize,
 }
 

@@ -42,7 +42,8 @@ pub(super) struct Site {
 }
 
 impl Site {
-    /// The site of a residue whose atoms are all there.
+    /// The site of one candidate of which every atom is taken, as there was nothing to choose or to leave out.
+    /// The residue itself may be incomplete.
     pub(super) fn plain(index: usize, chain: u32) -> Self {
         Site {
             index,

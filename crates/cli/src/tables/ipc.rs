@@ -91,10 +91,11 @@ pub(super) struct Encoding {
 }
 
 impl Encoding {
-    /// Buffers are compressed with `codec`, at `level` if it has levels.
+    /// Buffers are compressed with `codec`. `level` is that of zstd: `None` for LZ4, which has no levels, and
+    /// ignored without a codec.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`] if the codec does not have the level.
+    /// [`ErrorKind::Io`] for a level that zstd does not have, or any with LZ4.
     pub(super) fn new(codec: Option<CompressionType>, level: Option<i32>) -> Result<Self> {
         let options = IpcWriteOptions::try_new(ALIGNMENT, false, MetadataVersion::V5);
         let options = options

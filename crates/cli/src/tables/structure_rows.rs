@@ -249,16 +249,18 @@ impl StructureRows {
         std::iter::once(0..count).collect()
     }
 
-    /// Indices of all residues in the order of their rows.
+    /// The indices of all residues in the order in which the table has them. An unobserved residue stands before
+    /// the observed one with the index [`UnobservedResidue::before`].
     fn residue_ranges(&self) -> Vec<Range<usize>> {
         let observed = self.structure.residues.len();
         let mut ranges = Vec::new();
-        let (mut row, mut index) = (0, observed);
+        let (mut next_observed, mut next_unobserved) = (0, observed);
         for group in self.unobserved.chunk_by(|a, b| a.before == b.before) {
-            ranges.extend([row..group[0].before, index..index + group.len()]);
-            (row, index) = (group[0].before, index + group.len());
+            let end = next_unobserved + group.len();
+            ranges.extend([next_observed..group[0].before, next_unobserved..end]);
+            (next_observed, next_unobserved) = (group[0].before, end);
         }
-        ranges.push(row..observed);
+        ranges.push(next_observed..observed);
         ranges.retain(|range| !range.is_empty());
         ranges
     }

@@ -322,8 +322,13 @@ impl<W: Workload> Engine<W> {
     /// source has given its next item or has ended, so a source that waits must end.
     ///
     /// # Errors
-    /// The sink's error, the error that ended the engine, or [`ErrorKind::Usage`] in the engine's
-    /// own code.
+    /// - The sink's error, or the error that ends the engine meanwhile.
+    /// - [`ErrorKind::Closed`] when the engine has ended before, or if one of its threads panicked.
+    /// - [`ErrorKind::Usage`] where [`Engine::submit`] has it.
+    /// - [`ErrorKind::Io`] if the thread of the source cannot be started.
+    ///
+    /// # Panics
+    /// A panic of the source goes on in the caller.
     pub fn run<S>(&mut self, source: S, sink: &mut impl Sink<W>) -> Result<()>
     where
         S: Iterator<Item = W::Item> + Send,
@@ -424,6 +429,7 @@ impl<W: Workload> Engine<W> {
     /// - The errors of `write`.
     /// - [`ErrorKind::Usage`] if no buffer can be replaced, in the engine's own code, on a thread of the pool
     ///   that computes the batches, and in a child of the process that made the engine.
+    /// - [`ErrorKind::OutOfMemory`] if the host has no memory for the contents.
     /// - [`ErrorKind::Closed`] when the engine has ended, and the errors of the device.
     ///
     /// ```

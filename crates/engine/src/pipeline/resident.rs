@@ -127,6 +127,7 @@ pub(super) struct Replaceable {
 
 /// What the last replacement left.
 struct ReplacementState {
+    /// Counts replacements; see [`ResidentVersion::number`].
     number: u64,
     /// By buffer: which of its copies has the current contents.
     current: Vec<usize>,
@@ -195,11 +196,11 @@ impl Replaceable {
     /// devices are not used any more. Waits for the batches that use the copies which it fills.
     ///
     /// # Errors
-    /// The errors of `write`, of [`Backend::refill`], and of an engine that ends meanwhile. The contents are then
-    /// as before.
+    /// `ErrorKind::OutOfMemory` if the host has no memory for the contents, the errors of `write` and of
+    /// [`Backend::refill`], and those of an engine that ends meanwhile. The contents are then as before.
     pub(super) fn replace(
         &self,
-        engine: &Ending,
+        ending: &Ending,
         is_lost: impl Fn(usize) -> bool,
         write: impl FnOnce(&mut ResidentViews<'_>) -> Result<()>,
         set: impl FnOnce(&Arc<ResidentVersion>),
@@ -216,7 +217,7 @@ impl Replaceable {
             return Ok(());
         }
         let mut state = self.state.lock();
-        wait_for(&state.before, engine)?;
+        wait_for(&state.before, ending)?;
         let mut current = state.current.clone();
         for (index, resident) in contents.0.iter().enumerate() {
             if !taken.contains(&resident.buffer) {
@@ -244,9 +245,9 @@ impl Replaceable {
 ///
 /// # Errors
 /// Those of [`Ending::check`], if the engine ends meanwhile.
-fn wait_for(ended: &Receiver<Infallible>, engine: &Ending) -> Result<()> {
+fn wait_for(ended: &Receiver<Infallible>, ending: &Ending) -> Result<()> {
     while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(LOOK_EVERY) {
-        engine.check()?;
+        ending.check()?;
     }
     Ok(())
 }

@@ -7,6 +7,8 @@ use std::convert::Infallible;
 
 /// The memory of the replaceable buffers for some batches. It lives for as long as one of them.
 pub(crate) struct ResidentVersion {
+    /// Counts replacements: 0 is the memory that buckets were bound to at first, as in `ResidentMemory::version`.
+    /// A slot compares it to see whether its graphs have these addresses.
     pub(super) number: u64,
     /// By device.
     memory: Vec<Vec<(BufferId, AllocationView)>>,

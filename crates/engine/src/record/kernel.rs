@@ -475,7 +475,13 @@ impl Kernel {
         self.param(name, ParamKind::Scalar { dtype: T::DTYPE })
     }
 
+    /// Adds a parameter whose kind is known only when the program runs, such as one of a parsed kernel. Hidden:
+    /// programs declare theirs by type. Equal names and too many parameters are refused when a launch is recorded.
+    ///
+    /// # Panics
+    /// After [`Kernel::code`].
     #[doc(hidden)]
+    #[must_use]
     pub fn param(mut self, name: &str, kind: ParamKind) -> Self {
         self.expect_open();
         self.params.push(Param {

@@ -311,9 +311,14 @@ fn components_that_the_file_describes_come_first() {
     assert_eq!(source, ChemistrySource::Geometry, "a bond without order");
     let twice = bonds.replace("LIG C O ", "LIG C O SING N\nLIG C O ");
     assert_eq!(source_of(&twice), ChemistrySource::File, "a bond twice");
-    let many: String = (0..4_010)
-        .map(|index| format!("LIG C Q{index} SING N\n"))
-        .collect();
+    let more_bonds = |count: usize| -> String {
+        let bond = |index| format!("LIG C Q{index} SING N\n");
+        (0..count).map(bond).collect()
+    };
+    let many = more_bonds(2_100);
+    let source = source_of(&format!("{bonds}{many}"));
+    assert_eq!(source, ChemistrySource::Geometry, "more atoms, unlisted");
+    let many = more_bonds(4_010);
     let source = source_of(&format!("{bonds}{many}"));
     assert_eq!(
         source,

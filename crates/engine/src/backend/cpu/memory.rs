@@ -10,6 +10,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// The buffers of one slot. Each takes as much memory as in a [`Layout`](crate::backend::Layout),
 /// so that a memory plan is right on every backend.
+///
+/// # Errors
+/// `ErrorKind::OutOfMemory` if a buffer gets no memory.
 pub(super) fn slot_buffers(buffers: &[BufferDecl]) -> Result<Vec<Storage>> {
     let storage = |decl: &BufferDecl| {
         // A size beyond the address space becomes one that cannot be allocated.
@@ -25,8 +28,10 @@ pub(super) fn slot_buffers(buffers: &[BufferDecl]) -> Result<Vec<Storage>> {
 /// memory of their own.
 ///
 /// # Errors
-/// `ErrorKind::Usage` if all slots together are larger than the address space, and those of
-/// [`slot_buffers`].
+/// Those of [`slot_buffers`].
+///
+/// # Panics
+/// If `host` is smaller than the host sides of all slots, whose size its caller took from their layout.
 #[cfg(all(feature = "supervise", target_os = "linux"))]
 pub(super) fn shared_buffers(
     buffers: &[BufferDecl],
@@ -35,10 +40,7 @@ pub(super) fn shared_buffers(
 ) -> Result<Vec<Vec<Storage>>> {
     let of_slots = (0..slots).map(|_| slot_buffers(buffers));
     let mut all = of_slots.collect::<Result<Vec<_>>>()?;
-    let layout = crate::backend::Layout::new(buffers);
-    let layout = layout.ok_or_else(|| {
-        Error::usage("the buffers of all slots are larger than the address space")
-    })?;
+    let layout = crate::backend::Layout::new(buffers).expect("the caller has made this layout");
     let with_host: Vec<usize> = (0..buffers.len())
         .filter(|&index| layout.buffers[index].host.is_some())
         .collect();

@@ -280,16 +280,24 @@ impl Nvrtc {
     }
 }
 
-/// NVRTC opens a second library by its bare name when it compiles. The linker does not search the
-/// folder of the first for it, but uses it if it is open already.
+/// Opens the library of built-in functions that NVRTC opens by its bare name when it compiles: the linker does
+/// not search NVRTC's folder for it, but uses it if it is open already. `None` if there is no such file, and if
+/// `nvrtc` is a bare name, as the linker then finds both; if it does not, NVRTC's log says so.
 fn open_builtins(nvrtc: &Path, (major, minor): (i32, i32)) -> Option<Library> {
     let name = format!("libnvrtc-builtins.so.{major}.{minor}");
-    let path = nvrtc.parent()?.join(name);
-    // SAFETY: opening the library runs its initialisers alone, and it is the
-    // part of NVRTC that lies next to it.
-    path.is_file()
-        .then(|| unsafe { Library::new(path).ok() })
-        .flatten()
+    let path = builtins_path(nvrtc, &name)?;
+    // SAFETY: opening the library runs its initialisers alone, and it is the part of NVRTC that lies next
+    // to it.
+    unsafe { Library::new(path).ok() }
+}
+
+/// The file `name` next to `nvrtc`, or next to the file that `nvrtc` is a link to.
+fn builtins_path(nvrtc: &Path, name: &str) -> Option<PathBuf> {
+    let next_to = |library: &Path| {
+        let folder = library.parent().filter(|folder| *folder != Path::new(""))?;
+        Some(folder.join(name)).filter(|path| path.is_file())
+    };
+    next_to(nvrtc).or_else(|| next_to(&nvrtc.canonicalize().ok()?))
 }
 
 fn c_string(what: &str, text: &str) -> Result<CString> {
@@ -354,6 +362,27 @@ mod tests {
             Some(CompileTarget::Ptx(100))
         );
         assert_eq!(CompileTarget::choose(&supported, (6, 1)), None);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn the_built_in_functions_are_found_next_to_the_library_that_a_link_leads_to() {
+        let folder = tempfile::tempdir().unwrap();
+        let [library, builtins, links] =
+            ["nvrtc.so", "builtins.so", "links"].map(|name| folder.path().join(name));
+        std::fs::write(&library, "").unwrap();
+        std::fs::create_dir(&links).unwrap();
+        let link = links.join("nvrtc.so");
+        std::os::unix::fs::symlink(&library, &link).unwrap();
+        assert_eq!(builtins_path(&library, "builtins.so"), None);
+        std::fs::write(&builtins, "").unwrap();
+        assert_eq!(
+            builtins_path(&library, "builtins.so"),
+            Some(builtins.clone())
+        );
+        let found = builtins_path(&link, "builtins.so").unwrap();
+        assert_eq!(found, builtins.canonicalize().unwrap());
+        assert_eq!(builtins_path(Path::new("nvrtc.so"), "builtins.so"), None);
     }
 
     #[test]

@@ -550,10 +550,12 @@ fn is_covalent(kind: &[u8]) -> bool {
 }
 
 /// The kind that `_chem_comp.type` gives to a component of a polymer; `None` for a type that is not one of
-/// polymers. Such a component of a polymer is taken for what the polymer's other components are.
+/// polymers. Of a component without a kind, `_entity_poly.type` of its polymer decides.
 fn component_kind(kind: &[u8]) -> Option<PolymerKind> {
+    // `peptide-like` is the type of whole molecules, such as inhibitors.
     if contains(kind, b"peptide") && !contains(kind, b"peptide-like") {
         Some(PolymerKind::Amino)
+    // As words: `RNA linking`, `DNA OH 3 prime terminus`.
     } else if contains(kind, b"rna ") || contains(kind, b"dna ") {
         Some(PolymerKind::Nucleotide)
     } else {
