@@ -109,8 +109,10 @@ impl ComponentRows {
                 return None;
             }
             component.add_unlisted_atoms();
-            let has_room = component.atoms.len() <= FILE_ATOMS_MAX;
-            Some((id, component.finish(&id).ok().filter(|_| has_room)?))
+            if component.atoms.len() > FILE_ATOMS_MAX {
+                return None;
+            }
+            Some((id, component.finish(&id).ok()?))
         };
         self.0.into_iter().filter_map(finished).collect()
     }

@@ -3,8 +3,6 @@
 use super::makers::{TarMaker, ZipMaker};
 use super::*;
 use rawzip::CompressionMethod;
-use std::io::Write;
-use std::process::Stdio;
 
 /// The names and bytes of the sample structures, sorted by name.
 fn samples() -> Vec<(String, Vec<u8>)> {
@@ -47,29 +45,16 @@ fn residues_of(args: &[&str]) -> Vec<String> {
     residues(&run_well(&[args, &TO_STDOUT].concat()))
 }
 
-/// Runs the program over standard input, which has `bytes`.
-fn run_piped(bytes: &[u8], more: &[&str]) -> Output {
-    let start = ["run", "--backend", "cpu", "-"];
-    let mut child = tapeloop(start.iter().chain(&TO_STDOUT).chain(more))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    let bytes = bytes.to_vec();
-    let writer = std::thread::spawn(move || stdin.write_all(&bytes));
-    let output = child.wait_with_output().unwrap();
-    // A program that refuses its input may end before it has read all of it.
-    let written = writer.join().unwrap();
-    assert!(written.is_ok() || !output.status.success());
-    output
-}
+/// The arguments of a run over standard input.
+const FROM_STDIN: [&str; 4] = ["run", "--backend", "cpu", "-"];
 
 #[test]
 fn a_pipe_with_more_text_than_the_limit_is_refused_without_a_wrong_size() {
     let (_, bytes) = samples().swap_remove(0);
-    let output = run_piped(&bytes, &["--set", "limits.text_bytes_max=1000"]);
+    let limit = ["--set", "limits.text_bytes_max=1000"];
+    let args = FROM_STDIN.iter().chain(&TO_STDOUT).chain(&limit);
+    // The program ends before it has read all.
+    let (output, _) = run_piped(args, bytes);
     let message = text(&output.stderr);
     assert!(
         message.contains("has over 1000 bytes of text: limits.text_bytes_max is 1000"),
@@ -96,7 +81,9 @@ fn an_archive_has_the_residues_of_its_files() {
     }
     // A tar archive is also read from a pipe, plain and compressed.
     for (name, bytes) in &archives[..2] {
-        let output = run_piped(bytes, &[]);
+        let args = FROM_STDIN.iter().chain(&TO_STDOUT);
+        let (output, written) = run_piped(args, bytes.as_slice());
+        written.unwrap();
         assert!(output.status.success(), "{name}: {}", text(&output.stderr));
         assert!(residues(&output) == expected, "{name}");
     }

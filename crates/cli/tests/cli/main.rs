@@ -71,8 +71,9 @@ mod workers;
 
 use std::ffi::OsStr;
 use std::fs;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 /// The folders of the tables.
 const TABLES: [&str; 3] = ["residues", "chains", "structures"];
@@ -96,6 +97,24 @@ fn run(args: &[&str]) -> (Output, i32) {
     let output = tapeloop(start.iter().chain(args)).output().unwrap();
     let code = output.status.code().expect("not killed by a signal");
     (output, code)
+}
+
+/// The program with `args` and standard input of these bytes, and whether it took all of them.
+fn run_piped<S: AsRef<OsStr>>(
+    args: impl IntoIterator<Item = S>,
+    input: impl Into<Vec<u8>>,
+) -> (Output, io::Result<()>) {
+    let mut child = tapeloop(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (mut stdin, input) = (child.stdin.take().unwrap(), input.into());
+    // On a thread, as the program may print more than a pipe holds before it reads on.
+    let writer = std::thread::spawn(move || stdin.write_all(&input));
+    let output = child.wait_with_output().unwrap();
+    (output, writer.join().unwrap())
 }
 
 /// As [`run`], for runs that must succeed.

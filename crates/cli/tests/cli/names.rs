@@ -4,8 +4,6 @@
 use super::archives::tar_of;
 use super::results::{read, texts};
 use super::*;
-use std::io::Write;
-use std::process::Stdio;
 
 /// Ubiquitin as the archive has it, and as programs write it: names of CHARMM, an atom that is there
 /// twice, and one that no component has.
@@ -240,16 +238,8 @@ fn standard_input_has_the_format_that_is_given() {
     let odd = format!("{}{plain}", "nothing\n".repeat(1_500));
     let read = |more: &[&str]| {
         let args = [&["run", "-", "-o", "-", "--format", "csv"], more].concat();
-        let mut child = tapeloop(args)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut stdin = child.stdin.take().unwrap();
-        stdin.write_all(odd.as_bytes()).unwrap();
-        drop(stdin);
-        let output = child.wait_with_output().unwrap();
+        let (output, written) = run_piped(args, odd.as_str());
+        written.unwrap();
         (text(&output.stdout).lines().count(), text(&output.stderr))
     };
     let (_, said) = read(&[]);

@@ -46,7 +46,6 @@ impl<W: Workload> Engine<W> {
         let start = Instant::now();
         let (dispatcher, shared) = (self.dispatcher(), self.shared());
         let backoff = Backoff::new(start);
-        let timeout = permitted(timeout);
         let has_ended = |thread: &JoinHandle<()>| thread.is_finished();
         let is_over = || self.threads.iter().all(has_ended) && dispatcher.ends_timer();
         if !shared.ended.process().is_current() {
@@ -94,7 +93,7 @@ impl<W: Workload> Unfinished<W> {
     /// # Errors
     /// Itself if the device is not done after `timeout`, and in a child process.
     pub fn wait(self, timeout: Duration) -> Result<(), Unfinished<W>> {
-        self.0.join_within(timeout)
+        self.0.join_within(permitted(timeout))
     }
 }
 

@@ -31,7 +31,7 @@ pub(super) fn figure(points: &[MergedPoint]) -> Option<Figure> {
         let group = pairs.iter().filter(|pair| pair.0.facts.workload == name);
         let labels = group.clone().map(|pair| label(&pair.0.facts, points));
         let (shared, labels) = without_shared_start(labels.collect());
-        let mut first = true;
+        let group_start = rows.len();
         for (pair, label) in group.zip(labels) {
             let Some(change) = replay_change(pair) else {
                 continue;
@@ -43,7 +43,7 @@ pub(super) fn figure(points: &[MergedPoint]) -> Option<Figure> {
                 ChangeFinding::Unclear => (Ink::Quiet, ", too noisy"),
             };
             rows.push(ChartRow {
-                heading: first.then(|| {
+                heading: (rows.len() == group_start).then(|| {
                     let heading = format!("{}{shared}", capital(&workload(name)));
                     (heading, String::new())
                 }),
@@ -57,7 +57,6 @@ pub(super) fn figure(points: &[MergedPoint]) -> Option<Figure> {
                 high: change.high,
                 text: format!("{}{about}", format::times(change.ratio)),
             });
-            first = false;
         }
     }
     Figure::rows(

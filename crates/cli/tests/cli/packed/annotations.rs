@@ -1,8 +1,6 @@
 //! Annotations of several packed sets, and of sets that lists name.
 
 use super::*;
-use std::io::Write;
-use std::process::Stdio;
 
 const CHANNEL: [&str; 4] = ["--features", "smooth", "--set", "smooth.channels=[\"x\"]"];
 
@@ -67,20 +65,9 @@ fn sets_of_a_run_need_the_same_annotations() {
         assert!(said.contains("annotations"), "{said}");
     }
     // What a pipe names is known only when it is read.
-    let mut packing = tapeloop(["pack", "@-", "-o", str_of(&at("piped"))]);
-    let mut packing = packing
-        .stdin(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
     let lines = format!("{without}\n{with}\n");
-    packing
-        .stdin
-        .take()
-        .unwrap()
-        .write_all(lines.as_bytes())
-        .unwrap();
-    let output = packing.wait_with_output().unwrap();
+    let (output, written) = run_piped(["pack", "@-", "-o", str_of(&at("piped"))], lines);
+    written.unwrap();
     let said = text(&output.stderr);
     assert!(has_parts(&said, "1ubi.pdb: .. [\"x\"]"), "{said}");
     assert_eq!(output.status.code(), Some(2));
